@@ -1,0 +1,54 @@
+// Who may import whom (docs/architecture.md). Type imports count: a kernel that names a capability's type knows the capability.
+const TEST = '[.]test[.]tsx?$'
+
+module.exports = {
+  forbidden: [
+    {
+      name: 'kernel-is-pure',
+      comment: 'The kernel imports itself and zod, nothing else: what it needs from outside is passed to it.',
+      severity: 'error',
+      from: { path: '^src/kernel/', pathNot: TEST },
+      to: { pathNot: ['^src/kernel/', '(^|/)node_modules/zod/'] },
+    },
+    {
+      name: 'capability-knows-no-surface',
+      comment: 'A capability is called by surfaces and wired by the daemon; it reaches the outside world through ports, never an adapter.',
+      severity: 'error',
+      from: { path: '^src/capabilities/', pathNot: TEST },
+      to: { path: '^src/(surfaces|daemon|adapters)/' },
+    },
+    {
+      name: 'capability-touches-no-system',
+      comment: 'Processes, files and sockets belong to adapters. Ask for a port.',
+      severity: 'error',
+      from: { path: '^src/capabilities/', pathNot: TEST },
+      to: { dependencyTypes: ['core'], path: '^(node:)?(child_process|fs|net|https?|http2|tls|dgram)(/|$)' },
+    },
+    {
+      name: 'capability-through-its-index',
+      comment: "Another capability's files are private; import its index.ts.",
+      severity: 'error',
+      from: { path: '^src/capabilities/([^/]+)/' },
+      to: { path: '^src/capabilities/[^/]+/', pathNot: ['^src/capabilities/$1/', '^src/capabilities/[^/]+/index[.]ts$'] },
+    },
+    {
+      name: 'surface-knows-no-capability',
+      comment: 'Surfaces serve whatever the registry holds: import src/capabilities/index.ts, no capability by name.',
+      severity: 'error',
+      from: { path: '^src/surfaces/', pathNot: TEST },
+      to: { path: '^src/capabilities/[^/]+/' },
+    },
+    {
+      name: 'runner-needs-only-node',
+      comment: 'The runner outlives upgrades of everything else, so it is made of Node and itself.',
+      severity: 'error',
+      from: { path: '^src/runner/', pathNot: TEST },
+      to: { pathNot: '^src/runner/', dependencyTypesNot: ['core'] },
+    },
+  ],
+  options: {
+    doNotFollow: { path: 'node_modules' },
+    tsPreCompilationDeps: true,
+    enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'node', 'default', 'types'] },
+  },
+}

@@ -1,0 +1,62 @@
+// Bundles src/ into dist/. `--quiet` prints errors only.
+import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { build } from 'esbuild'
+import { BUILD_STAMP, EXIT_ENTRY_MISSING, ROOT, say, seconds, sourceFingerprint } from './bootstrap.mjs'
+
+const ENTRIES = { main: 'src/main.ts', 'db-worker': 'src/db/worker.ts' }
+const CHUNK = /^chunk-[A-Z0-9]+\.js(\.map)?$/
+const CHUNK_KEPT_MS = 7 * 24 * 3600 * 1000
+
+const started = Date.now()
+const dist = join(ROOT, 'dist')
+// In .cache, on the same disk as dist, so that the finished folder moves into place in one step.
+const fresh = join(ROOT, '.cache', `build-${process.pid}`)
+const previous = join(ROOT, '.cache', `previous-${process.pid}`)
+
+const missing = Object.values(ENTRIES).filter((file) => !existsSync(join(ROOT, file)))
+for (const file of missing) console.error(`build: ${file} does not exist, so its part of dist was left out`)
+
+// Taken before the build: a file saved while it runs makes the next run build again.
+const fingerprint = sourceFingerprint()
+mkdirSync(join(ROOT, '.cache'), { recursive: true })
+process.on('exit', () => {
+  for (const folder of [fresh, previous]) rmSync(folder, { recursive: true, force: true })
+})
+
+try {
+  await build({
+    absWorkingDir: ROOT,
+    entryPoints: Object.fromEntries(Object.entries(ENTRIES).filter(([, file]) => !missing.includes(file))),
+    outdir: fresh,
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'node20',
+    splitting: true,
+    packages: 'external',
+    sourcemap: true,
+    // Beside the entries: code in a chunk finds db-worker.js relative to itself.
+    chunkNames: 'chunk-[hash]',
+    logLevel: 'warning',
+  })
+} catch {
+  process.exit(1)
+}
+if (process.env.npm_lifecycle_event !== 'prepack') keepPreviousChunks()
+if (missing.length === 0) writeFileSync(join(fresh, basename(BUILD_STAMP)), fingerprint)
+if (existsSync(dist)) renameSync(dist, previous)
+renameSync(fresh, dist)
+
+if (!process.argv.includes('--quiet')) say(`built dist in ${seconds(started)}`)
+if (missing.length > 0) process.exitCode = EXIT_ENTRY_MISSING
+
+/** A daemon started from the previous build may not have loaded all its chunks yet; their names hold their hash. */
+function keepPreviousChunks() {
+  if (!existsSync(dist)) return
+  for (const name of readdirSync(dist).filter((file) => CHUNK.test(file))) {
+    const [from, to] = [join(dist, name), join(fresh, name)]
+    if (existsSync(to) || Date.now() - statSync(from).mtimeMs > CHUNK_KEPT_MS) continue
+    copyFileSync(from, to)
+  }
+}

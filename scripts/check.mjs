@@ -1,0 +1,46 @@
+// `npm run check`: everything that can be said about the code without running it.
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { ensureInstalled, ROOT, requireNode, run, seconds } from './bootstrap.mjs'
+import { lockfileProblems } from './lockfile.mjs'
+
+const CHECKS = {
+  lockfile: checkLockfile,
+  'lint and format (biome)': () => tool('@biomejs/biome/bin/biome', ['check', '--error-on-warnings']),
+  'types (tsc)': () => tool('@typescript/native/bin/tsc', ['--noEmit']),
+  'imports (dependency-cruiser)': checkImports,
+}
+
+requireNode('20.12.0')
+await ensureInstalled()
+const failed = []
+for (const [name, check] of Object.entries(CHECKS)) {
+  const started = Date.now()
+  const passed = await check()
+  console.log(`${passed ? 'ok    ' : 'FAILED'}  ${name}, ${seconds(started)}`)
+  if (!passed) failed.push(name)
+}
+process.exitCode = failed.length > 0 ? 1 : 0
+
+function checkLockfile() {
+  const problems = lockfileProblems()
+  for (const problem of problems) console.error(`package-lock.json: ${problem}`)
+  if (problems.length > 0) console.error('Run `node scripts/lockfile.mjs --fix`.')
+  return problems.length === 0
+}
+
+/** Without a TypeScript parser dependency-cruiser sees no file at all and reports success, so its count is checked too. */
+async function checkImports() {
+  const args = ['src', '--config', '.dependency-cruiser.cjs', '--output-type', 'err-long', '--no-cache', '--progress', 'none']
+  const { code, output } = await tool('dependency-cruiser/bin/dependency-cruise.mjs', args, { capture: true })
+  console.log(output.trim())
+  const [modules] = (output.match(/(\d+) modules/) ?? []).slice(1).map(Number)
+  const sources = readdirSync(join(ROOT, 'src'), { recursive: true }).filter((file) => /\.tsx?$/.test(file)).length
+  if (code === 0 && !(modules >= sources)) console.error(`dependency-cruiser looked at ${modules ?? 0} modules; src has ${sources}`)
+  return code === 0 && modules >= sources
+}
+
+async function tool(path, args, options) {
+  const result = await run(process.execPath, [join('node_modules', path), ...args], options)
+  return options?.capture ? result : result.code === 0
+}

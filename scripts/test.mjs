@@ -1,0 +1,156 @@
+// `npm test`: one command from a bare checkout to a verdict.
+//
+//   npm test                         everything
+//   npm test -- --only unit          one step: check, unit, package or conformance
+//   npm test -- --without faketime   leave out what needs a system package (repeatable, or comma separated)
+//   npm test -- --soak               the long tests instead
+//   npm test -- -- -t 'letter'       what follows the second -- goes to vitest
+import { spawnSync } from 'node:child_process'
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { ensureInstalled, fail, ROOT, requireGit, requireNode, run, say, seconds } from './bootstrap.mjs'
+
+/**
+ * What the tests need beyond npm. `probe`: is it there? `unusable`: why it is of no use here although it is there, if so.
+ * `brew: null`: macOS has no such thing.
+ */
+const SYSTEM_PACKAGES = [
+  {
+    name: 'faketime',
+    probe: () => FAKETIME_FOLDERS().some((folder) => list(folder).some((file) => /^libfaketime\.(so\.1|1\.dylib)$/.test(file))),
+    apt: 'faketime',
+    brew: 'libfaketime',
+    neededBy: 'clock tests',
+  },
+  {
+    name: 'unshare',
+    probe: () => succeeds('unshare', ['--version']),
+    unusable: () => (succeeds('unshare', ['-rm', 'true']) ? undefined : 'this system refuses it a mount namespace'),
+    apt: 'util-linux',
+    brew: null,
+    neededBy: 'disk-full tests',
+  },
+]
+const FAKETIME_FOLDERS = () => [
+  ...list('/usr/lib').map((folder) => `/usr/lib/${folder}/faketime`),
+  ...['/usr/lib', '/usr/lib64', '/usr/local/lib', '/opt/homebrew/lib'].map((folder) => `${folder}/faketime`),
+]
+
+const STEPS = {
+  check: () => node('scripts/check.mjs'),
+  unit: () => vitest(),
+  package: () => node('scripts/package-test.mjs'),
+  conformance: async () => {
+    const built = await node('scripts/bootstrap.mjs', '--built')
+    return built.code === 0 ? node('test/conformance/run.mjs') : built
+  },
+  soak: () => vitest('--config', 'vitest.soak.config.ts'),
+}
+const EVERYDAY = ['check', 'unit', 'package', ...(existsSync(join(ROOT, 'test/conformance/run.mjs')) ? ['conformance'] : [])]
+const NEED_SYSTEM_PACKAGES = ['unit', 'conformance', 'soak']
+
+const options = parse(process.argv.slice(2))
+const env = { ...process.env, SIGNALBOX_TEST_WITHOUT: options.without.join(',') }
+const names = options.soak ? ['soak'] : options.only ? [options.only] : EVERYDAY
+
+// Vite, under vitest, needs more than the 20.11 the product runs on.
+requireNode('20.19.0')
+requireGit()
+await ensureInstalled()
+if (names.some((name) => NEED_SYSTEM_PACKAGES.includes(name))) requireSystemPackages()
+
+const results = []
+for (const name of names) {
+  console.log(`\n── ${name} ${'─'.repeat(70 - name.length)}`)
+  const started = Date.now()
+  const { code } = await STEPS[name]()
+  results.push({ name, passed: code === 0, time: seconds(started) })
+  console.log(`── ${name}: ${code === 0 ? 'passed' : 'FAILED'}, ${seconds(started)}`)
+}
+summarise()
+
+function summarise() {
+  const row = (step, result, time) => console.log(`${step.padEnd(14)}${result.padEnd(10)}${time.padStart(9)}`)
+  console.log('')
+  row('step', 'result', 'time')
+  for (const { name, passed, time } of results) row(name, passed ? 'passed' : 'FAILED', time)
+  for (const { name, neededBy } of SYSTEM_PACKAGES) {
+    if (options.without.includes(name)) console.log(`NOT RUN: ${name} (${neededBy})`)
+  }
+  const failed = results.filter(({ passed }) => !passed).length
+  console.log(`${results.length - failed} passed, ${failed} failed`)
+  process.exitCode = failed > 0 ? 1 : 0
+}
+
+function requireSystemPackages() {
+  const wanted = SYSTEM_PACKAGES.filter(({ name }) => !options.without.includes(name))
+  const absent = wanted.filter(({ probe }) => !probe())
+  if (absent.length > 0) installByApt(absent)
+  const blockers = wanted.flatMap((item) => {
+    if (!item.probe()) return `${item.name} is not installed (needed by ${item.neededBy}): ${howToInstall(item)}`
+    const reason = item.unusable?.()
+    return reason ? `${item.name} cannot be used (needed by ${item.neededBy}): ${reason}` : []
+  })
+  if (blockers.length === 0) return
+  fail('the tests need what this machine does not have', ...blockers, 'Or leave out those tests: `npm test -- --without NAME`.')
+}
+
+function howToInstall({ apt, brew }) {
+  if (process.platform !== 'darwin') return `run \`${process.getuid?.() === 0 ? '' : 'sudo '}apt-get install -y ${apt}\``
+  return brew ? `run \`brew install ${brew}\`` : 'macOS has none'
+}
+
+/** Only where it asks nobody anything: as root, or with a sudo that wants no password. */
+function installByApt(items) {
+  const root = process.getuid?.() === 0
+  if (!succeeds('apt-get', ['--version']) || !(root || succeeds('sudo', ['-n', 'true']))) return
+  const packages = items.map(({ apt }) => apt)
+  const apt = (...args) => {
+    const words = [...(root ? [] : ['sudo', '-n']), 'env', 'DEBIAN_FRONTEND=noninteractive', 'apt-get', ...args]
+    return spawnSync(words[0], words.slice(1), { encoding: 'utf8' })
+  }
+  const install = () => apt('install', '-y', '-q', '--no-install-recommends', ...packages)
+  const started = Date.now()
+  say(`installing ${packages.join(', ')} with apt-get…`)
+  let result = install()
+  // A fresh container has no package lists.
+  if (result.status !== 0 && apt('update', '-q').status === 0) result = install()
+  if (result.status === 0) say(`installed in ${seconds(started)}`)
+  else console.error(`${result.stdout}${result.stderr}`.trimEnd().replace(/^/gm, '  | '))
+}
+
+function parse(args) {
+  const parsed = { only: undefined, soak: false, without: [], passedOn: [] }
+  const rest = [...args]
+  const value = (flag) => rest.shift() ?? fail(`${flag} needs a name`)
+  while (rest.length > 0) {
+    const [flag, inline] = rest.shift().split(/=(.*)/s)
+    if (inline !== undefined) rest.unshift(inline)
+    if (flag === '--') parsed.passedOn = rest.splice(0)
+    else if (flag === '--soak') parsed.soak = true
+    else if (flag === '--only') parsed.only = value(flag)
+    else if (flag === '--without') parsed.without.push(...value(flag).split(',').filter(Boolean))
+    else fail(`unknown option ${flag}`, 'Known: --only STEP, --without NAME, --soak, and after `--` anything for vitest.')
+  }
+  if (parsed.only && !EVERYDAY.includes(parsed.only)) fail(`there is no step ${parsed.only}`, `The steps are: ${EVERYDAY.join(', ')}.`)
+  const known = SYSTEM_PACKAGES.map(({ name }) => name)
+  const unknown = parsed.without.filter((name) => !known.includes(name))
+  if (unknown.length > 0) fail(`--without ${unknown.join(',')}: no such thing is needed`, `Known: ${known.join(', ')}.`)
+  return parsed
+}
+
+function vitest(...args) {
+  return node('node_modules/vitest/vitest.mjs', 'run', ...args, ...options.passedOn)
+}
+
+function node(...args) {
+  return run(process.execPath, args, { env })
+}
+
+function succeeds(command, args) {
+  return spawnSync(command, args, { stdio: 'ignore' }).status === 0
+}
+
+function list(folder) {
+  return existsSync(folder) ? readdirSync(folder) : []
+}

@@ -1,0 +1,61 @@
+import { z } from 'zod'
+import { defineCapability, setting } from '../../kernel/capability.ts'
+import { PROFILES, ROLE_NAMES, ROLES } from '../../kernel/policy.ts'
+import { migrations } from './migrations.ts'
+import { prompts } from './prompts.ts'
+import { agentInvited, personInvited, tokenEnded, tokenRotated } from './schema.ts'
+import { agentStore } from './store.ts'
+import { invite, invitePerson, list, me, revoke, rotate, tokens } from './tools.ts'
+
+const Globs = z.array(z.string().min(1).max(60)).max(100)
+
+const roleSettings = Object.fromEntries(
+  ROLE_NAMES.flatMap((role) => [
+    [`roles.${role}.profile`, setting(z.enum(PROFILES), ROLES[role].profile, `Profile that a new ${role} gets`)],
+    [`roles.${role}.allow`, setting(Globs, ROLES[role].allow, `Tools that a ${role} may call, as globs`)],
+    [`roles.${role}.deny`, setting(Globs, ROLES[role].deny, `Tools that a ${role} may not call; wins over allow`)],
+  ]),
+)
+
+export const agent = defineCapability({
+  name: 'agent',
+  tools: [me, list, invite, invitePerson, tokens, revoke, rotate],
+  migrations,
+  prompts,
+  settings: roleSettings,
+  events: [agentInvited, personInvited, tokenEnded, tokenRotated],
+  things: [
+    {
+      kind: 'agent',
+      async find(tx, ref) {
+        const row = await agentStore(tx).agent(ref)
+        if (!row) return undefined
+        const within: Record<string, string> = { agent: row.id }
+        if (row.project_id) within.project = row.project_id
+        if (row.task_id) within.task = row.task_id
+        if (row.epic_id) within.epic = row.epic_id
+        return { id: row.id, within }
+      },
+    },
+    {
+      kind: 'person',
+      async find(tx, ref) {
+        const row = await agentStore(tx).person(ref)
+        return row && { id: row.id, within: {} }
+      },
+    },
+    {
+      kind: 'token',
+      async find(tx, ref) {
+        const row = await agentStore(tx).token(ref)
+        return row && { id: row.id, within: {} }
+      },
+    },
+  ],
+  resources: [{ uri: 'signalbox://me', name: 'me', description: 'Your identity, scope and current task', tool: 'agent_me' }],
+})
+
+export { createIdentity, ensureOwner } from './identity.ts'
+export { AgentView, tokenEnded, tokenRotated } from './schema.ts'
+export { hashOf } from './secret.ts'
+export { agentStore } from './store.ts'

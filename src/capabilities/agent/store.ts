@@ -1,0 +1,83 @@
+import { tables } from '../../db/tables.ts'
+import type { Profile, Role } from '../../kernel/policy.ts'
+import type { Tx } from '../../kernel/storage.ts'
+
+export interface PersonRow {
+  id: string
+  handle: string
+  name: string
+  profile: Profile
+  owner: number
+  created_at: number
+}
+
+export interface AgentRow {
+  id: string
+  handle: string
+  name: string
+  role: Role
+  profile: Profile
+  project_id: string | null
+  task_id: string | null
+  epic_id: string | null
+  created_at: number
+  updated_at: number
+}
+
+export interface TokenRow {
+  id: string
+  hash: string
+  kind: 'person' | 'agent'
+  principal: string
+  created_at: number
+  created_by: string
+  expires_at: number | null
+  ended_at: number | null
+  ended_why: string | null
+}
+
+interface Tables {
+  people: PersonRow
+  agents: AgentRow
+  tokens: TokenRow
+  calls: { seq: number; principal: string; at: number }
+}
+
+export function agentStore(tx: Tx) {
+  const db = tables<Tables>(tx)
+  return {
+    agent: (ref: string) => db.selectFrom('agents').selectAll().where(byRef(ref), '=', ref).executeTakeFirst(),
+    person: (ref: string) => db.selectFrom('people').selectAll().where(byRef(ref), '=', ref).executeTakeFirst(),
+    owner: () => db.selectFrom('people').selectAll().where('owner', '=', 1).executeTakeFirst(),
+    people: () => db.selectFrom('people').selectAll().orderBy('id').execute(),
+    agents: (after: string, limit: number) => db.selectFrom('agents').selectAll().where('id', '>', after).orderBy('id').limit(limit).execute(),
+    insertPerson: (row: PersonRow) => db.insertInto('people').values(row).execute(),
+    insertAgent: (row: AgentRow) => db.insertInto('agents').values(row).execute(),
+
+    /** Where the agent may write from now on. */
+    bind: (id: string, to: { project_id: string | null; task_id: string | null }, now: number) =>
+      db.updateTable('agents').set({ ...to, updated_at: now }).where('id', '=', id).execute(),
+    unbindTask: (taskId: string, now: number) => db.updateTable('agents').set({ task_id: null, updated_at: now }).where('task_id', '=', taskId).execute(),
+
+    token: (id: string) => db.selectFrom('tokens').selectAll().where('id', '=', id).executeTakeFirst(),
+    tokenByHash: (hash: string) => db.selectFrom('tokens').selectAll().where('hash', '=', hash).executeTakeFirst(),
+    tokens: (after: string, limit: number) => db.selectFrom('tokens').selectAll().where('id', '>', after).orderBy('id').limit(limit).execute(),
+    insertToken: (row: TokenRow) => db.insertInto('tokens').values(row).execute(),
+    endToken: async (id: string, why: string, now: number) => {
+      const result = await db.updateTable('tokens').set({ ended_at: now, ended_why: why }).where('id', '=', id).where('ended_at', 'is', null).executeTakeFirst()
+      return result.numUpdatedRows > 0n
+    },
+    livingTokens: (principal: string) =>
+      db.selectFrom('tokens').selectAll().where('principal', '=', principal).where('ended_at', 'is', null).orderBy('id').execute(),
+
+    /** Derived from the audit, so that reading costs nobody a write. */
+    lastActive: async (principal: string) => {
+      const row = await db.selectFrom('calls').select('at').where('principal', '=', principal).orderBy('seq', 'desc').limit(1).executeTakeFirst()
+      return row?.at ?? null
+    },
+  }
+}
+
+function byRef(ref: string): 'id' | 'handle' {
+  return ref.includes('_') ? 'id' : 'handle'
+}

@@ -1,0 +1,246 @@
+import { z } from 'zod'
+import { refuse } from '../../kernel/error.ts'
+import { mention } from '../../kernel/id.ts'
+import { type Profile as ProfileName, ROLES, type Role as RoleName } from '../../kernel/policy.ts'
+import { iso, isoOrNull, PageSize, PageToken, text } from '../../kernel/schema.ts'
+import type { Tx } from '../../kernel/storage.ts'
+import { defineTool, type RunContext } from '../../kernel/tool.ts'
+import { nextNumber, slug, uniqueHandle } from '../handle.ts'
+import { ProjectId } from '../ids.ts'
+import { tokenRow } from './identity.ts'
+import { AgentId, AgentState, AgentView, agentInvited, PersonId, Profile, personInvited, Role, Secret, TokenId, TokenView, tokenEnded, tokenRotated } from './schema.ts'
+import { newSecret } from './secret.ts'
+import { type AgentRow, agentStore, type TokenRow } from './store.ts'
+import '../../ports/owner-file.ts'
+
+const HOUR_MS = 3_600_000
+
+export const invite = defineTool({
+  name: 'agent_invite',
+  title: 'Invite an agent',
+  description: 'Create an agent identity and its token. The token is shown once; assign a task with task_assign.',
+  input: z.strictObject({
+    role: Role,
+    name: text(80).optional().describe('Shown to people; the handle derives from it'),
+    profile: Profile.optional().describe('Default: what the role gives'),
+    project_id: mention(ProjectId).optional().describe('Writes stay inside this project'),
+    expires_in_hours: z.number().gt(0).max(8_760).optional(),
+  }),
+  output: z.strictObject({ agent_id: AgentId, handle: z.string(), role: Role, profile: Profile, token: Secret, token_id: TokenId, expires_at: z.string().nullable() }),
+  impact: 'write',
+  profile: 'maintainer',
+  by: 'person',
+  async run(ctx, input) {
+    const store = agentStore(ctx.tx)
+    const name = input.name ?? input.role
+    const handle = input.name ? await nextHandle(ctx, slug(input.name, input.role)) : `${input.role}-${await nextNumber(ctx.tx, input.role)}`
+    const profile = input.profile ?? defaultProfile(ctx, input.role)
+    const id = ctx.id('agent')
+    await store.insertAgent({ id, handle, name, role: input.role, profile, project_id: input.project_id ?? null, task_id: null, epic_id: null, created_at: ctx.now, updated_at: ctx.now })
+    const expiresAt = input.expires_in_hours ? ctx.now + input.expires_in_hours * HOUR_MS : null
+    const { token, token_id } = await mint(ctx, 'agent', id, expiresAt)
+    ctx.emit(agentInvited({ subject: id, project: input.project_id ?? null, audience: 'people' }, { handle, role: input.role, profile }))
+    return { agent_id: id, handle, role: input.role, profile, token, token_id, expires_at: isoOrNull(expiresAt) }
+  },
+})
+
+export const invitePerson = defineTool({
+  name: 'person_invite',
+  title: 'Name a person',
+  description: 'Let another person in under their own name and token. Only the owner can.',
+  input: z.strictObject({ name: text(80), profile: Profile.default('maintainer') }),
+  output: z.strictObject({ person_id: PersonId, handle: z.string(), profile: Profile, token: Secret, token_id: TokenId }),
+  impact: 'write',
+  profile: 'maintainer',
+  by: 'owner',
+  async run(ctx, input) {
+    const store = agentStore(ctx.tx)
+    const handle = await nextHandle(ctx, slug(input.name, 'person'))
+    const id = ctx.id('person')
+    await store.insertPerson({ id, handle, name: input.name, profile: input.profile, owner: 0, created_at: ctx.now })
+    const minted = await mint(ctx, 'person', id, null)
+    ctx.emit(personInvited({ subject: id, audience: 'people' }, { handle, profile: input.profile }))
+    return { person_id: id, handle, profile: input.profile, ...minted }
+  },
+})
+
+export const me = defineTool({
+  name: 'agent_me',
+  title: 'Who am I',
+  description: 'Your proven identity: role, profile, state, current task and project.',
+  input: z.strictObject({}),
+  output: z.strictObject({
+    id: z.string(),
+    kind: z.enum(['person', 'agent', 'system']),
+    handle: z.string(),
+    name: z.string(),
+    role: Role.nullable(),
+    profile: Profile,
+    state: AgentState.nullable(),
+    project_id: z.string().nullable(),
+    task_id: z.string().nullable(),
+    epic_id: z.string().nullable(),
+  }),
+  impact: 'read',
+  profile: 'viewer',
+  core: true,
+  async look(ctx) {
+    const { principal } = ctx
+    const row = principal.kind === 'agent' ? await agentStore(ctx.view).agent(principal.id) : undefined
+    const scope = row ?? { project_id: null, task_id: null, epic_id: null }
+    return {
+      id: principal.id,
+      kind: principal.kind,
+      handle: principal.handle,
+      name: principal.name,
+      role: principal.role ?? null,
+      profile: principal.profile,
+      state: row ? await stateOf(ctx.view, row) : null,
+      project_id: scope.project_id,
+      task_id: scope.task_id,
+      epic_id: scope.epic_id,
+    }
+  },
+})
+
+export const list = defineTool({
+  name: 'agent_list',
+  title: 'List agents',
+  description: 'Agents with role, state and current task, oldest first.',
+  input: z.strictObject({ limit: PageSize, after: PageToken.optional() }),
+  output: z.strictObject({ agents: z.array(AgentView), next: z.string().nullable() }),
+  impact: 'read',
+  profile: 'viewer',
+  async look(ctx, { limit, after }) {
+    const rows = await agentStore(ctx.view).agents(after ?? '', limit)
+    const agents = []
+    for (const row of rows) agents.push(await agentView(ctx.view, row))
+    return { agents, next: rows.length === limit ? (rows.at(-1)?.id ?? null) : null }
+  },
+})
+
+export const tokens = defineTool({
+  name: 'token_list',
+  title: 'List tokens',
+  description: 'Every token with its holder and state; never the secret.',
+  input: z.strictObject({ limit: PageSize, after: PageToken.optional() }),
+  output: z.strictObject({ tokens: z.array(TokenView), next: z.string().nullable() }),
+  impact: 'read',
+  profile: 'maintainer',
+  by: 'person',
+  async look(ctx, { limit, after }) {
+    const rows = await agentStore(ctx.view).tokens(after ?? '', limit)
+    const views = []
+    for (const row of rows) views.push(await tokenView(ctx.view, row, ctx.now))
+    return { tokens: views, next: rows.length === limit ? (rows.at(-1)?.id ?? null) : null }
+  },
+})
+
+export const revoke = defineTool({
+  name: 'token_revoke',
+  title: 'Revoke tokens',
+  description: 'End one token, or all of an agent or person. It takes effect with the next call.',
+  input: z
+    .strictObject({ token_id: TokenId.optional(), agent_id: AgentId.optional(), person_id: PersonId.optional() })
+    .refine((input) => Object.values(input).filter(Boolean).length === 1, 'name exactly one of token_id, agent_id, person_id'),
+  output: z.strictObject({ revoked: z.int().min(0).max(10_000) }),
+  impact: 'destructive',
+  profile: 'maintainer',
+  by: 'person',
+  async run(ctx, input) {
+    const store = agentStore(ctx.tx)
+    const living = input.token_id ? [await store.token(input.token_id)] : await store.livingTokens((input.agent_id ?? input.person_id) as string)
+    let revoked = 0
+    for (const token of living) {
+      if (!token) continue
+      await protectOwner(ctx, token)
+      if (!(await store.endToken(token.id, 'revoked', ctx.now))) continue
+      ctx.emit(tokenEnded({ subject: token.id, audience: 'people' }, { holder_id: token.principal, why: 'revoked' }))
+      revoked++
+    }
+    return { revoked }
+  },
+})
+
+export const rotate = defineTool({
+  name: 'token_rotate',
+  title: 'Rotate a token',
+  description: 'Replace a token by a new secret, shown once. The old one ends at once.',
+  input: z.strictObject({ token_id: TokenId }),
+  output: z.strictObject({ token: Secret, token_id: TokenId }),
+  impact: 'destructive',
+  profile: 'maintainer',
+  by: 'person',
+  async prepare(ctx, input) {
+    const token = await agentStore(ctx.view).token(input.token_id)
+    const secret = newSecret(token?.kind ?? 'agent')
+    const owner = await agentStore(ctx.view).owner()
+    const ofOwner = token?.principal === owner?.id
+    if (ofOwner && !ctx.principal.owner) return refuse('PERMISSION_DENIED', "Only the owner rotates the owner's token.")
+    if (ofOwner) await ctx.ports.ownerFile.stage(secret)
+    return { secret, ofOwner }
+  },
+  async run(ctx, input, { secret, ofOwner }) {
+    const store = agentStore(ctx.tx)
+    const old = await store.token(input.token_id)
+    if (!old || old.ended_at !== null) return refuse('CONFLICT', 'That token has already ended.', { hint: 'Invite the agent again.' })
+    await store.endToken(old.id, 'rotated', ctx.now)
+    const id = ctx.id('token')
+    await store.insertToken(tokenRow(id, secret, old.kind, old.principal, ctx.principal.id, ctx.now, old.expires_at))
+    ctx.emit(tokenRotated({ subject: id, audience: 'people' }, { holder_id: old.principal, replaces: old.id, owner: ofOwner }))
+    return { token: secret, token_id: id }
+  },
+})
+
+async function mint(ctx: RunContext, kind: 'person' | 'agent', principal: string, expiresAt: number | null) {
+  const token = newSecret(kind)
+  const token_id = ctx.id('token')
+  await agentStore(ctx.tx).insertToken(tokenRow(token_id, token, kind, principal, ctx.principal.id, ctx.now, expiresAt))
+  return { token, token_id }
+}
+
+/** People and agents share one space of handles: a letter to "ann" must not be ambiguous. */
+function nextHandle(ctx: RunContext, base: string): Promise<string> {
+  const store = agentStore(ctx.tx)
+  return uniqueHandle(base, async (handle) => Boolean((await store.agent(handle)) ?? (await store.person(handle))))
+}
+
+function defaultProfile(ctx: RunContext, role: RoleName): ProfileName {
+  return ctx.setting<ProfileName | null>(`roles.${role}.profile`) ?? ROLES[role].profile
+}
+
+/** Without a living owner's token nobody could manage the daemon any more. */
+async function protectOwner(ctx: RunContext, token: TokenRow): Promise<void> {
+  const owner = await agentStore(ctx.tx).owner()
+  if (token.principal !== owner?.id) return
+  throw refuse('PERMISSION_DENIED', "The owner's token cannot be revoked, only replaced.", { next_tool: 'token_rotate', next_arguments: { token_id: token.id } })
+}
+
+async function stateOf(view: Tx, row: AgentRow): Promise<z.output<typeof AgentState>> {
+  const living = await agentStore(view).livingTokens(row.id)
+  if (!living.length) return 'STOPPED'
+  return row.task_id ? 'BUSY' : 'IDLE'
+}
+
+async function agentView(view: Tx, row: AgentRow): Promise<z.output<typeof AgentView>> {
+  const lastActive = await agentStore(view).lastActive(row.id)
+  return { ...row, state: await stateOf(view, row), last_active_at: isoOrNull(lastActive), created_at: iso(row.created_at), updated_at: iso(row.updated_at) }
+}
+
+async function tokenView(view: Tx, row: TokenRow, now: number): Promise<z.output<typeof TokenView>> {
+  const store = agentStore(view)
+  const holder = row.kind === 'agent' ? await store.agent(row.principal) : await store.person(row.principal)
+  const expired = row.expires_at !== null && row.expires_at <= now
+  return {
+    id: row.id,
+    kind: row.kind,
+    holder_id: row.principal,
+    holder: holder?.handle ?? row.principal,
+    status: row.ended_at !== null ? 'ended' : expired ? 'expired' : 'active',
+    created_at: iso(row.created_at),
+    created_by: row.created_by,
+    expires_at: isoOrNull(row.expires_at),
+    ended_at: isoOrNull(row.ended_at),
+    ended_why: row.ended_why,
+  }
+}

@@ -1,0 +1,12 @@
+import { idSchema } from '../kernel/id.ts'
+
+/** Every kind of id in one place: capabilities name each other's things without importing each other. */
+const SLUG = /[a-z][a-z0-9]*(?:-[a-z0-9]+)*/
+
+export const AgentId = idSchema('agent', 'agent', SLUG)
+export const PersonId = idSchema('person', 'person', SLUG)
+export const TokenId = idSchema('token', 'token')
+export const ProjectId = idSchema('project', 'project', SLUG)
+export const RepoId = idSchema('repo', 'repo', SLUG)
+export const TaskId = idSchema('task', 'task', /T-[1-9][0-9]{0,9}/)
+export const PlanId = idSchema('plan', 'plan')

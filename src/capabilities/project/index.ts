@@ -1,0 +1,34 @@
+import { defineCapability } from '../../kernel/capability.ts'
+import { migrations } from './migrations.ts'
+import { projectCreated, repoAdded, repoSynced } from './schema.ts'
+import { projectStore } from './store.ts'
+import { addRepo, create, list, listRepos, open, syncRepo } from './tools.ts'
+
+export const project = defineCapability({
+  name: 'project',
+  tools: [list, create, open, listRepos, addRepo, syncRepo],
+  migrations,
+  events: [projectCreated, repoAdded, repoSynced],
+  things: [
+    {
+      kind: 'project',
+      async find(tx, ref) {
+        const row = await projectStore(tx).project(ref)
+        return row && { id: row.id, within: { project: row.id } }
+      },
+    },
+    {
+      kind: 'repo',
+      async find(tx, ref) {
+        const row = await projectStore(tx).repo(ref)
+        return row && { id: row.id, within: { project: row.project_id } }
+      },
+    },
+  ],
+  resources: [{ uri: 'signalbox://projects', name: 'projects', description: 'All projects', tool: 'project_list' }],
+})
+
+export { currentProject } from './current.ts'
+export { ProjectView, projectView, RepoView, repoView } from './schema.ts'
+export { projectStore } from './store.ts'
+export { noProject } from './tools.ts'

@@ -1,0 +1,39 @@
+import { z } from 'zod'
+import { defineEvent } from '../../kernel/event.ts'
+import { iso, Timestamp } from '../../kernel/schema.ts'
+import { ProjectId, RepoId } from '../ids.ts'
+import type { ProjectRow, RepoRow } from './store.ts'
+
+export const ProjectView = z.strictObject({
+  id: ProjectId,
+  handle: z.string(),
+  name: z.string(),
+  description: z.string(),
+  created_at: Timestamp,
+  updated_at: Timestamp,
+})
+
+export const RepoView = z.strictObject({
+  id: RepoId,
+  handle: z.string(),
+  project_id: z.string(),
+  path: z.string(),
+  base_branch: z.string(),
+  remote: z.string().nullable(),
+  checks: z.string().nullable(),
+  head: z.string().nullable(),
+  synced_at: Timestamp,
+  created_at: Timestamp,
+})
+
+export const projectCreated = defineEvent('project.created', z.strictObject({ handle: z.string(), name: z.string() }))
+export const repoAdded = defineEvent('repo.added', z.strictObject({ handle: z.string(), path: z.string(), base_branch: z.string() }))
+export const repoSynced = defineEvent('repo.synced', z.strictObject({ head: z.string().nullable(), remote: z.string().nullable() }))
+
+export function projectView(row: ProjectRow): z.output<typeof ProjectView> {
+  return { ...row, created_at: iso(row.created_at), updated_at: iso(row.updated_at) }
+}
+
+export function repoView(row: RepoRow): z.output<typeof RepoView> {
+  return { ...row, synced_at: iso(row.synced_at), created_at: iso(row.created_at) }
+}

@@ -1,0 +1,60 @@
+import { tables } from '../../db/tables.ts'
+import type { Tx } from '../../kernel/storage.ts'
+
+export interface ProjectRow {
+  id: string
+  handle: string
+  name: string
+  description: string
+  created_at: number
+  updated_at: number
+}
+
+export interface RepoRow {
+  id: string
+  handle: string
+  project_id: string
+  path: string
+  base_branch: string
+  remote: string | null
+  checks: string | null
+  head: string | null
+  synced_at: number
+  created_at: number
+}
+
+interface Tables {
+  projects: ProjectRow
+  repos: RepoRow
+  open_projects: { token: string; project_id: string }
+}
+
+export function projectStore(tx: Tx) {
+  const db = tables<Tables>(tx)
+  return {
+    project: (ref: string) => db.selectFrom('projects').selectAll().where(byRef(ref), '=', ref).executeTakeFirst(),
+    projects: (after: string, limit: number) => db.selectFrom('projects').selectAll().where('id', '>', after).orderBy('id').limit(limit).execute(),
+    insertProject: (row: ProjectRow) => db.insertInto('projects').values(row).execute(),
+
+    repo: (ref: string) => db.selectFrom('repos').selectAll().where(byRef(ref), '=', ref).executeTakeFirst(),
+    repoAt: (path: string) => db.selectFrom('repos').selectAll().where('path', '=', path).executeTakeFirst(),
+    repos: (project: string | undefined, after: string, limit: number) => {
+      const all = db.selectFrom('repos').selectAll().where('id', '>', after).orderBy('id').limit(limit)
+      return (project ? all.where('project_id', '=', project) : all).execute()
+    },
+    insertRepo: (row: RepoRow) => db.insertInto('repos').values(row).execute(),
+    updateRepo: (id: string, facts: Pick<RepoRow, 'remote' | 'head' | 'synced_at'>) => db.updateTable('repos').set(facts).where('id', '=', id).execute(),
+
+    opened: async (token: string) => (await db.selectFrom('open_projects').select('project_id').where('token', '=', token).executeTakeFirst())?.project_id,
+    open: (token: string, project_id: string) =>
+      db
+        .insertInto('open_projects')
+        .values({ token, project_id })
+        .onConflict((oc) => oc.column('token').doUpdateSet({ project_id }))
+        .execute(),
+  }
+}
+
+function byRef(ref: string): 'id' | 'handle' {
+  return ref.includes('_') ? 'id' : 'handle'
+}

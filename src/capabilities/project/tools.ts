@@ -1,0 +1,166 @@
+import { z } from 'zod'
+import { refuse } from '../../kernel/error.ts'
+import { mention } from '../../kernel/id.ts'
+import { optionalText, PageSize, PageToken, text } from '../../kernel/schema.ts'
+import { defineTool } from '../../kernel/tool.ts'
+import type { RepoFacts } from '../../ports/git.ts'
+import { slug, uniqueHandle } from '../handle.ts'
+import { ProjectId, RepoId } from '../ids.ts'
+import { currentProject } from './current.ts'
+import { ProjectView, projectCreated, projectView, RepoView, repoAdded, repoSynced, repoView } from './schema.ts'
+import { projectStore } from './store.ts'
+import '../../ports/git.ts'
+
+const Branch = text(200)
+  .regex(/^(?![-/.])(?!.*(?:\.\.|@\{|\/\/|[\s~^:?*[\\]))[^\p{Cc}]+(?<!\/|\.|\.lock)$/u, 'not a branch name that git accepts')
+  .describe('A branch name')
+
+export const create = defineTool({
+  name: 'project_create',
+  title: 'Create a project',
+  description: 'Create a project; it becomes the current one of your token.',
+  input: z.strictObject({ name: text(80), description: optionalText(2_000).default('') }),
+  output: z.strictObject({ project_id: ProjectId, handle: z.string(), project: ProjectView }),
+  impact: 'write',
+  profile: 'maintainer',
+  async run(ctx, input) {
+    const store = projectStore(ctx.tx)
+    const handle = await uniqueHandle(slug(input.name, 'project'), async (h) => Boolean(await store.project(h)))
+    const row = { id: ctx.id('project'), handle, name: input.name, description: input.description, created_at: ctx.now, updated_at: ctx.now }
+    await store.insertProject(row)
+    if (ctx.principal.tokenId) await store.open(ctx.principal.tokenId, row.id)
+    ctx.emit(projectCreated({ subject: row.id, project: row.id }, { handle, name: row.name }))
+    return { project_id: row.id, handle, project: projectView(row) }
+  },
+})
+
+export const list = defineTool({
+  name: 'project_list',
+  title: 'List projects',
+  description: 'Projects, oldest first; `current` is the one that your token has open.',
+  input: z.strictObject({ limit: PageSize, after: PageToken.optional() }),
+  output: z.strictObject({ projects: z.array(ProjectView), current: z.string().nullable(), next: z.string().nullable() }),
+  impact: 'read',
+  profile: 'viewer',
+  async look(ctx, { limit, after }) {
+    const rows = await projectStore(ctx.view).projects(after ?? '', limit)
+    const current = (await currentProject(ctx.view, ctx.principal)) ?? null
+    return { projects: rows.map(projectView), current, next: rows.length === limit ? (rows.at(-1)?.id ?? null) : null }
+  },
+})
+
+export const open = defineTool({
+  name: 'project_open',
+  title: 'Open a project',
+  description: 'Make a project the current one of your token: calls without project_id then mean it.',
+  input: z.strictObject({ project_id: mention(ProjectId) }),
+  output: z.strictObject({ project: ProjectView }),
+  impact: 'write',
+  profile: 'viewer',
+  async run(ctx, input) {
+    const store = projectStore(ctx.tx)
+    const own = ctx.principal.scope.project
+    if (own && own !== input.project_id) return refuse('PERMISSION_DENIED', 'You belong to another project.')
+    if (ctx.principal.tokenId) await store.open(ctx.principal.tokenId, input.project_id)
+    const row = await store.project(input.project_id)
+    return row ? { project: projectView(row) } : refuse('RESOURCE_NOT_FOUND', 'That project is gone.')
+  },
+})
+
+export const addRepo = defineTool({
+  name: 'repo_add',
+  title: 'Register a repository',
+  description: 'Register a git work tree on this machine with a project.',
+  input: z.strictObject({
+    path: text(1_000).regex(/^\//, 'must be an absolute path'),
+    project_id: ProjectId.optional().describe('Default: the current project'),
+    base_branch: Branch.optional().describe('Default: the branch that is checked out'),
+    checks: text(2_000).optional().describe('Command that must pass before work lands'),
+  }),
+  output: z.strictObject({ repo_id: RepoId, handle: z.string(), repo: RepoView }),
+  impact: 'write',
+  profile: 'maintainer',
+  by: 'person',
+  async prepare(ctx, input) {
+    const facts = await ctx.ports.git.inspect(input.path)
+    return facts ?? refuse('INVALID_INPUT', `${input.path} is not inside a git work tree.`, { hint: 'Create one with: git init' })
+  },
+  async run(ctx, input, facts: RepoFacts) {
+    const store = projectStore(ctx.tx)
+    const project = input.project_id ?? (await currentProject(ctx.tx, ctx.principal))
+    if (!project) return noProject()
+    const known = await store.repoAt(facts.top)
+    if (known) return refuse('ALREADY_EXISTS', `${facts.top} is already registered as ${known.handle}.`, { next_tool: 'repo_list', next_arguments: {} })
+    const base = input.base_branch ?? facts.branch
+    if (!base) return refuse('INVALID_INPUT', 'The repository has a detached head: name its base_branch.')
+    if (facts.head !== null && !facts.branches.includes(base)) {
+      return refuse('INVALID_INPUT', `${facts.top} has no branch "${base}".`, { suggestions: facts.branches.slice(0, 10) })
+    }
+    const handle = await uniqueHandle(slug(facts.top.split('/').at(-1) ?? '', 'repo'), async (h) => Boolean(await store.repo(h)))
+    const row = {
+      id: ctx.id('repo'),
+      handle,
+      project_id: project,
+      path: facts.top,
+      base_branch: base,
+      remote: facts.remote,
+      checks: input.checks ?? null,
+      head: facts.head,
+      synced_at: ctx.now,
+      created_at: ctx.now,
+    }
+    await store.insertRepo(row)
+    ctx.emit(repoAdded({ subject: row.id, project }, { handle, path: row.path, base_branch: base }))
+    return { repo_id: row.id, handle, repo: repoView(row) }
+  },
+})
+
+export const listRepos = defineTool({
+  name: 'repo_list',
+  title: 'List repositories',
+  description: 'Repositories of a project, or of all projects.',
+  input: z.strictObject({ project_id: ProjectId.optional(), limit: PageSize, after: PageToken.optional() }),
+  output: z.strictObject({ repos: z.array(RepoView), next: z.string().nullable() }),
+  impact: 'read',
+  profile: 'viewer',
+  async look(ctx, { project_id, limit, after }) {
+    const rows = await projectStore(ctx.view).repos(project_id, after ?? '', limit)
+    return { repos: rows.map(repoView), next: rows.length === limit ? (rows.at(-1)?.id ?? null) : null }
+  },
+})
+
+export const syncRepo = defineTool({
+  name: 'repo_sync',
+  title: 'Look at a repository again',
+  description: 'Read the head and remote of a registered repository from disk. Changes nothing in it.',
+  input: z.strictObject({ repo_id: RepoId }),
+  output: z.strictObject({ repo: RepoView, changed: z.boolean() }),
+  impact: 'write',
+  profile: 'operator',
+  async prepare(ctx, input) {
+    const row = await projectStore(ctx.view).repo(input.repo_id)
+    const facts = row && (await ctx.ports.git.inspect(row.path))
+    if (!row || facts?.top !== row.path) {
+      return refuse('RESOURCE_NOT_FOUND', `There is no git work tree at ${row?.path} any more.`, { hint: 'Move it back, or register its new place with repo_add.' })
+    }
+    return facts
+  },
+  async run(ctx, input, facts: RepoFacts) {
+    const store = projectStore(ctx.tx)
+    const before = await store.repo(input.repo_id)
+    if (!before) return refuse('RESOURCE_NOT_FOUND', 'That repository is gone.')
+    const changed = before.head !== facts.head || before.remote !== facts.remote
+    const now = { head: facts.head, remote: facts.remote, synced_at: ctx.now }
+    await store.updateRepo(before.id, now)
+    if (changed) ctx.emit(repoSynced({ subject: before.id, project: before.project_id }, { head: facts.head, remote: facts.remote }))
+    return { repo: repoView({ ...before, ...now }), changed }
+  },
+})
+
+export function noProject() {
+  return refuse('INVALID_INPUT', 'Which project? Your token has none open.', {
+    hint: 'Give project_id, or open one with project_open; create the first one with project_create.',
+    next_tool: 'project_list',
+    next_arguments: {},
+  })
+}

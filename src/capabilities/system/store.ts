@@ -1,0 +1,64 @@
+import { tables } from '../../db/tables.ts'
+import type { Tx } from '../../kernel/storage.ts'
+
+export interface CallRow {
+  seq: number
+  id: string
+  at: number
+  principal: string
+  principal_kind: string
+  acting_person: string | null
+  lane: string
+  surface: string
+  dialect: string | null
+  tool: string
+  outcome: string
+  code: string | null
+  input: string
+  output: string
+  duration_ms: number
+}
+
+interface Tables {
+  settings: { key: string; value: string; changed_at: number; changed_by: string }
+  decisions: { id: string; author: string; task_id: string | null; title: string; body: string; at: number }
+  calls: CallRow
+}
+
+export interface CallFilter {
+  principal?: string
+  tool?: string
+  outcome?: string
+}
+
+export function systemStore(tx: Tx) {
+  const db = tables<Tables>(tx)
+  return {
+    settings: () => db.selectFrom('settings').selectAll().orderBy('key').execute(),
+    putSetting: (key: string, value: unknown, changed_by: string, changed_at: number) => {
+      const row = { value: JSON.stringify(value), changed_by, changed_at }
+      return db
+        .insertInto('settings')
+        .values({ key, ...row })
+        .onConflict((oc) => oc.column('key').doUpdateSet(row))
+        .execute()
+    },
+    dropSetting: (key: string) => db.deleteFrom('settings').where('key', '=', key).execute(),
+
+    insertDecision: (row: Tables['decisions']) => db.insertInto('decisions').values(row).execute(),
+
+    calls: (filter: CallFilter, before: number, limit: number) => {
+      let query = db.selectFrom('calls').selectAll().where('seq', '<', before).orderBy('seq', 'desc').limit(limit)
+      if (filter.principal) query = query.where('principal', '=', filter.principal)
+      if (filter.tool) query = query.where('tool', '=', filter.tool)
+      if (filter.outcome) query = query.where('outcome', '=', filter.outcome)
+      return query.execute()
+    },
+  }
+}
+
+/** What the kernel's settings are loaded from. */
+export async function storedSettings(view: Tx): Promise<Record<string, unknown>> {
+  const rows = await systemStore(view).settings()
+  return Object.fromEntries(rows.map((row) => [row.key, JSON.parse(row.value)]))
+}

@@ -1,0 +1,41 @@
+import { z } from 'zod'
+import { defineCapability, setting } from '../../kernel/capability.ts'
+import { migrations } from './migrations.ts'
+import { accept, propose } from './plan.ts'
+import { planDecided, planProposed, taskAssigned, taskCreated, taskDeleted, taskMoved, taskNoted, taskUpdated } from './schema.ts'
+import { taskStore } from './store.ts'
+import { assign, close, context, create, get, list, move, note, remove, update } from './tools.ts'
+import { wait } from './wait.ts'
+
+const Seconds = z.int().min(1).max(86_400)
+
+export const task = defineCapability({
+  name: 'task',
+  tools: [list, get, context, create, update, move, assign, note, wait, close, remove, propose, accept],
+  migrations,
+  events: [taskCreated, taskUpdated, taskMoved, taskAssigned, taskDeleted, taskNoted, planProposed, planDecided],
+  settings: {
+    'general.tasks_wait_default_timeout_seconds': setting(Seconds, 900, 'How long task_wait waits when the caller does not say'),
+    'general.tasks_wait_max_timeout_seconds': setting(Seconds, 900, 'The longest that task_wait waits, over several calls'),
+  },
+  things: [
+    {
+      kind: 'task',
+      async find(tx, ref) {
+        const row = await taskStore(tx).find(ref)
+        return row && { id: row.id, within: { project: row.project_id, task: row.id } }
+      },
+    },
+    {
+      kind: 'plan',
+      async find(tx, ref) {
+        const row = await taskStore(tx).plan(ref)
+        return row && { id: row.id, within: { project: row.project_id } }
+      },
+    },
+  ],
+  resources: [
+    { uri: 'signalbox://task/{id}', name: 'task', description: 'One task, by id or handle', tool: 'task_get', argument: 'task_id' },
+    { uri: 'signalbox://tasks', name: 'tasks', description: 'The first tasks of the board', tool: 'task_list' },
+  ],
+})

@@ -1,0 +1,112 @@
+import { type Refusal, refuse } from '../../kernel/error.ts'
+import { type Principal, reaches } from '../../kernel/policy.ts'
+import type { RunContext } from '../../kernel/tool.ts'
+import { agentStore } from '../agent/index.ts'
+import { STATUSES, type Status, taskMoved } from './schema.ts'
+import { type TaskRow, taskStore } from './store.ts'
+
+/**
+ * The moves that exist:
+ *
+ * | from        | to          | by                                   |
+ * |-------------|-------------|--------------------------------------|
+ * | BACKLOG     | IN_PROGRESS | operator, or the worker of the task  |
+ * | IN_PROGRESS | BACKLOG     | operator, or the worker of the task  |
+ * | IN_PROGRESS | REVIEW      | operator, or the worker of the task  |
+ * | REVIEW      | IN_PROGRESS | operator (changes requested)         |
+ * | any open    | DONE        | task_close with a reason, or a merge |
+ * | DONE        | BACKLOG     | operator (reopened)                  |
+ */
+const MOVES: Record<Status, Status[]> = {
+  BACKLOG: ['IN_PROGRESS'],
+  IN_PROGRESS: ['REVIEW', 'BACKLOG'],
+  REVIEW: ['IN_PROGRESS'],
+  DONE: ['BACKLOG'],
+}
+
+const WORKER_MOVES: Record<Status, Status[]> = { ...MOVES, REVIEW: [], DONE: [] }
+
+/** Refuses when `task_move` may not do this; the message names what would work. */
+export function checkMove(principal: Principal, task: TaskRow, wanted: string): Refusal | undefined {
+  if (wanted === 'AUTO' || wanted === 'PAIR') {
+    return refuse('STATUS_WAS_TASK_TYPE', `${wanted} is a task type, not a status.`, {
+      hint: 'Change the type with task_update.',
+      next_tool: 'task_update',
+      next_arguments: { task_id: handleOf(task), task_type: wanted },
+    })
+  }
+  const to = STATUSES.find((status) => status === wanted)
+  if (!to) return refuse('INVALID_INPUT', `"${wanted}" is not a status.`, { suggestions: [...STATUSES] })
+  if (to === 'DONE') {
+    return refuse('INVALID_TRANSITION', `${handleOf(task)} becomes DONE only when its work is merged, or when it is closed with a reason.`, {
+      hint: 'Nobody approves their own work. An operator closes it with task_close.',
+      next_tool: 'task_close',
+      next_arguments: { task_id: handleOf(task), reason: '…' },
+    })
+  }
+  const allowed = reaches(principal.profile, 'operator') ? MOVES : WORKER_MOVES
+  if (allowed[task.status].includes(to)) return undefined
+  const could = allowed[task.status]
+  return refuse('INVALID_TRANSITION', `${handleOf(task)} is ${task.status}; it cannot become ${to}.`, {
+    hint: could.length ? `From here it can become ${could.join(' or ')}.` : 'An operator or a person decides what comes next.',
+    suggestions: could,
+  })
+}
+
+/** Below operator a principal moves its own task only; a person on the default lane has none. */
+export function checkOwnTask(principal: Principal, task: TaskRow): Refusal | undefined {
+  if (reaches(principal.profile, 'operator') || principal.scope.task === task.id) return undefined
+  return refuse('PERMISSION_DENIED', `Only an operator, or the worker that ${handleOf(task)} is assigned to, may move it.`, {
+    hint: principal.kind === 'person' ? 'Ask for the admin lane: `signalbox mcp --admin`.' : 'Ask for it with task_assign.',
+  })
+}
+
+/** The only writer of `status`. */
+export async function transition(ctx: RunContext, task: TaskRow, to: Status, reason: string | null): Promise<TaskRow> {
+  const next = touched(ctx, task, { status: to, closed_reason: to === 'DONE' ? reason : null })
+  next.status_changed_at = next.updated_at
+  if (to === 'DONE') {
+    await agentStore(ctx.tx).unbindTask(task.id, ctx.now)
+    next.assignee_id = null
+  }
+  await save(ctx, task, next)
+  ctx.emit(taskMoved(about(task), { handle: handleOf(task), version: next.version, from: task.status, to, reason }))
+  return next
+}
+
+/** The row with the changes, a new version, and a time that is later than the last one even when the clock went back. */
+export function touched(ctx: RunContext, task: TaskRow, changes: Partial<TaskRow>): TaskRow {
+  return { ...task, ...changes, version: task.version + 1, updated_at: Math.max(ctx.now, task.updated_at + 1) }
+}
+
+export async function save(ctx: RunContext, before: TaskRow, after: TaskRow): Promise<void> {
+  if (!(await taskStore(ctx.tx).update(before, after))) throw refuse('CONFLICT', `${handleOf(before)} changed in the meantime.`, { hint: 'Read it again and repeat.' })
+}
+
+export async function requireTask(ctx: { tx: RunContext['tx'] } | { view: RunContext['tx'] }, id: string): Promise<TaskRow> {
+  const task = await taskStore('tx' in ctx ? ctx.tx : ctx.view).find(id)
+  if (!task) throw refuse('RESOURCE_NOT_FOUND', `There is no task "${id}".`, { next_tool: 'task_list', next_arguments: {} })
+  if (task.deleted_at !== null) throw refuse('TASK_DELETED', `${handleOf(task)} was deleted.`, { next_tool: 'task_list', next_arguments: {} })
+  return task
+}
+
+/** Sets what the task waits for, unless that would close a circle. */
+export async function depend(ctx: RunContext, task: TaskRow, blockers: string[]): Promise<void> {
+  const store = taskStore(ctx.tx)
+  const unique = [...new Set(blockers)]
+  for (const id of unique) {
+    const blocker = await requireTask(ctx, id)
+    if (id === task.id || (await store.waitsFor(id, task.id))) {
+      throw refuse('DEPENDENCY_CYCLE', `${handleOf(task)} cannot wait for ${handleOf(blocker)}, which already waits for it.`, { hint: 'Remove one of the two dependencies first.' })
+    }
+  }
+  await store.setBlockers(task.id, unique)
+}
+
+export function handleOf(task: { number: number }): string {
+  return `T-${task.number}`
+}
+
+export function about(task: TaskRow) {
+  return { subject: task.id, project: task.project_id, task: task.id }
+}

@@ -1,0 +1,348 @@
+import { z } from 'zod'
+import { refuse } from '../../kernel/error.ts'
+import { mention } from '../../kernel/id.ts'
+import { EventView, eventView, iso, PageSize, PageToken, Timestamp, text } from '../../kernel/schema.ts'
+import { defineTool, type RunContext } from '../../kernel/tool.ts'
+import { agentStore } from '../agent/index.ts'
+import { nextNumber } from '../handle.ts'
+import { AgentId, ProjectId, TaskId } from '../ids.ts'
+import { currentProject, noProject, ProjectView, projectStore, projectView, RepoView, repoView } from '../project/index.ts'
+import { about, checkMove, checkOwnTask, depend, handleOf, requireTask, save, touched, transition } from './rules.ts'
+import {
+  Body,
+  Criteria,
+  Description,
+  PRIORITIES,
+  Priority,
+  StatusName,
+  TaskSummary,
+  TaskType,
+  TaskView,
+  Title,
+  taskAssigned,
+  taskCreated,
+  taskDeleted,
+  taskNoted,
+  taskUpdated,
+} from './schema.ts'
+import { type TaskRow, taskStore } from './store.ts'
+import { fullView, isOpen, summaries } from './view.ts'
+
+const Blockers = z.array(mention(TaskId)).max(50).describe('Tasks that must be done first')
+const Changed = z.strictObject({ task_id: TaskId, handle: z.string(), task: TaskView })
+
+const NewTask = z.strictObject({
+  title: Title,
+  description: Description.default(''),
+  task_type: TaskType.default('AUTO'),
+  priority: Priority.default('medium'),
+  acceptance_criteria: Criteria.default([]),
+  base_branch: text(200).optional(),
+  parent_id: mention(TaskId).optional(),
+  blocked_by: Blockers.default([]),
+})
+
+export const create = defineTool({
+  name: 'task_create',
+  title: 'Create a task',
+  description: 'Create a task in the backlog of a project.',
+  input: NewTask.extend({ project_id: ProjectId.optional().describe('Default: the current project') }),
+  output: Changed,
+  impact: 'write',
+  profile: 'operator',
+  core: true,
+  async run(ctx, input) {
+    const project = input.project_id ?? (await currentProject(ctx.tx, ctx.principal))
+    if (!project) return noProject()
+    const row = await createTask(ctx, project, input)
+    return changed(ctx, row)
+  },
+})
+
+export const get = defineTool({
+  name: 'task_get',
+  title: 'Read a task',
+  description: 'One task with criteria, dependencies and its latest notes.',
+  input: z.strictObject({ task_id: TaskId, notes: z.int().min(0).max(200).default(20).describe('How many of the latest notes') }),
+  output: z.strictObject({ task: TaskView }),
+  impact: 'read',
+  profile: 'viewer',
+  core: true,
+  async look(ctx, input) {
+    return { task: await fullView(ctx.view, await requireTask(ctx, input.task_id), input.notes) }
+  },
+})
+
+export const context = defineTool({
+  name: 'task_context',
+  title: 'Read a task with its surroundings',
+  description: 'What a worker needs to start: the task, its project and repositories, siblings, history.',
+  input: z.strictObject({ task_id: TaskId }),
+  output: z.strictObject({
+    task: TaskView,
+    project: ProjectView,
+    repos: z.array(RepoView),
+    siblings: z.array(TaskSummary),
+    history: z.array(EventView),
+    cursor: z.string(),
+  }),
+  impact: 'read',
+  profile: 'viewer',
+  async look(ctx, input) {
+    const cursor = await ctx.cursor()
+    const row = await requireTask(ctx, input.task_id)
+    const project = await projectStore(ctx.view).project(row.project_id)
+    if (!project) throw new Error(`task ${row.id} has no project`)
+    const siblings = row.parent_id ? await taskStore(ctx.view).list({ parent: row.parent_id, exclude: [row.id] }, 0, 50) : []
+    const history = await ctx.tail(undefined, { task: row.id }, 50)
+    return {
+      task: await fullView(ctx.view, row, 100),
+      project: projectView(project),
+      repos: (await projectStore(ctx.view).repos(row.project_id, '', 50)).map(repoView),
+      siblings: await summaries(ctx.view, siblings),
+      history: history.map(eventView),
+      cursor,
+    }
+  },
+})
+
+export const list = defineTool({
+  name: 'task_list',
+  title: 'List tasks',
+  description: 'Tasks in the order of their numbers, filtered.',
+  input: z.strictObject({
+    project_id: ProjectId.optional(),
+    status: z.array(StatusName).max(4).optional(),
+    assignee_id: AgentId.optional(),
+    parent_id: TaskId.optional(),
+    exclude_task_ids: z.array(TaskId).max(200).optional(),
+    limit: PageSize,
+    after: PageToken.regex(/^[0-9]+$/, 'not a page of task_list').optional(),
+  }),
+  output: z.strictObject({ tasks: z.array(TaskSummary), next: z.string().nullable(), cursor: z.string() }),
+  impact: 'read',
+  profile: 'viewer',
+  core: true,
+  async look(ctx, input) {
+    const cursor = await ctx.cursor()
+    const filter = {
+      project: input.project_id,
+      statuses: input.status,
+      assignee: input.assignee_id,
+      parent: input.parent_id,
+      exclude: input.exclude_task_ids,
+    }
+    const rows = await taskStore(ctx.view).list(filter, Number(input.after ?? 0), input.limit)
+    return { tasks: await summaries(ctx.view, rows), next: rows.length === input.limit ? String(rows.at(-1)?.number) : null, cursor }
+  },
+})
+
+export const update = defineTool({
+  name: 'task_update',
+  title: 'Change a task',
+  description: 'Change fields of a task. Status changes go through task_move.',
+  input: z.strictObject({
+    task_id: TaskId,
+    title: Title.optional(),
+    description: Description.optional(),
+    task_type: TaskType.optional(),
+    priority: Priority.optional(),
+    acceptance_criteria: Criteria.optional(),
+    base_branch: text(200).nullable().optional(),
+    parent_id: mention(TaskId).nullable().optional(),
+    blocked_by: Blockers.optional().describe('Replaces the whole list'),
+    expected_version: z.int().min(1).max(Number.MAX_SAFE_INTEGER).optional().describe('Refuse when the task has changed since'),
+  }),
+  output: Changed,
+  impact: 'write',
+  profile: 'operator',
+  async run(ctx, { task_id, expected_version, blocked_by, ...fields }) {
+    const row = await requireTask(ctx, task_id)
+    if (expected_version !== undefined && expected_version !== row.version) {
+      return refuse('CONFLICT', `${handleOf(row)} is at version ${row.version}, not ${expected_version}.`, { next_tool: 'task_get', next_arguments: { task_id } })
+    }
+    const given = Object.keys(fields).filter((key) => fields[key as keyof typeof fields] !== undefined)
+    if (blocked_by) given.push('blocked_by')
+    if (!given.length) return refuse('INVALID_INPUT', 'Nothing to change: give at least one field.')
+    if (fields.parent_id) await checkParent(ctx, row, fields.parent_id)
+    if (blocked_by) await depend(ctx, row, blocked_by)
+    const next = touched(ctx, row, columns(fields))
+    await save(ctx, row, next)
+    ctx.emit(taskUpdated(about(row), { handle: handleOf(row), version: next.version, fields: given }))
+    return changed(ctx, next)
+  },
+})
+
+export const move = defineTool({
+  name: 'task_move',
+  title: 'Move a task',
+  description: 'Change the status: BACKLOG, IN_PROGRESS or REVIEW. DONE comes from a merge or task_close.',
+  input: z.strictObject({
+    task_id: TaskId,
+    status: text(20).describe('BACKLOG | IN_PROGRESS | REVIEW'),
+    reason: text(500).optional(),
+    expected_status: StatusName.optional().describe('Refuse when it is another by now'),
+  }),
+  output: Changed.extend({ previous_status: StatusName }),
+  impact: 'write',
+  profile: 'pair_worker',
+  critical: true,
+  core: true,
+  async run(ctx, input) {
+    const row = await requireTask(ctx, input.task_id)
+    const own = checkOwnTask(ctx.principal, row)
+    if (own) return own
+    if (input.expected_status && input.expected_status !== row.status) return refuse('CONFLICT', `${handleOf(row)} is ${row.status}, not ${input.expected_status}.`)
+    const refusal = checkMove(ctx.principal, row, input.status)
+    if (refusal) return refusal
+    if (input.status === 'IN_PROGRESS' && row.status === 'BACKLOG') await requireUnblocked(ctx, row)
+    const next = await transition(ctx, row, input.status as z.output<typeof StatusName>, input.reason ?? null)
+    return { ...(await changed(ctx, next)), previous_status: row.status }
+  },
+})
+
+export const assign = defineTool({
+  name: 'task_assign',
+  title: 'Assign a task',
+  description: 'Give a task to an agent: it becomes the scope in which that agent may write. Null takes it away.',
+  input: z.strictObject({ task_id: TaskId, agent_id: mention(AgentId).nullable() }),
+  output: Changed,
+  impact: 'write',
+  profile: 'operator',
+  async run(ctx, input) {
+    const row = await requireTask(ctx, input.task_id)
+    if (row.status === 'DONE') return refuse('INVALID_TRANSITION', `${handleOf(row)} is done.`, { hint: 'Reopen it with task_move to BACKLOG.' })
+    const agents = agentStore(ctx.tx)
+    await agents.unbindTask(row.id, ctx.now)
+    if (input.agent_id) {
+      const agent = await agents.agent(input.agent_id)
+      if (agent?.project_id && agent.project_id !== row.project_id) return refuse('INVALID_AGENT_STATE', `${agent.handle} belongs to another project.`)
+      await releaseOther(ctx, agent?.task_id ?? null, row.id)
+      await agents.bind(input.agent_id, { project_id: row.project_id, task_id: row.id }, ctx.now)
+    }
+    const next = touched(ctx, row, { assignee_id: input.agent_id })
+    await save(ctx, row, next)
+    ctx.emit(taskAssigned(about(row), { handle: handleOf(row), version: next.version, assignee_id: input.agent_id }))
+    return changed(ctx, next)
+  },
+})
+
+export const close = defineTool({
+  name: 'task_close',
+  title: 'Close a task',
+  description: 'Make a task DONE without a merge, with the reason why.',
+  input: z.strictObject({ task_id: TaskId, reason: text(500) }),
+  output: Changed,
+  impact: 'write',
+  profile: 'operator',
+  async run(ctx, input) {
+    const row = await requireTask(ctx, input.task_id)
+    if (row.status === 'DONE') return refuse('INVALID_TRANSITION', `${handleOf(row)} is already done.`)
+    return changed(ctx, await transition(ctx, row, 'DONE', input.reason))
+  },
+})
+
+export const remove = defineTool({
+  name: 'task_delete',
+  title: 'Delete a task',
+  description: 'Take a task off the board for good. What it changed stays in the log.',
+  input: z.strictObject({ task_id: TaskId }),
+  output: z.strictObject({ task_id: TaskId, handle: z.string(), deleted: z.literal(true) }),
+  impact: 'destructive',
+  profile: 'maintainer',
+  async run(ctx, input) {
+    const row = await requireTask(ctx, input.task_id)
+    const next = touched(ctx, row, { assignee_id: null })
+    next.deleted_at = next.updated_at
+    next.status_changed_at = next.updated_at
+    await agentStore(ctx.tx).unbindTask(row.id, ctx.now)
+    await save(ctx, row, next)
+    ctx.emit(taskDeleted(about(row), { handle: handleOf(row), version: next.version, from: row.status }))
+    return { task_id: row.id, handle: handleOf(row), deleted: true as const }
+  },
+})
+
+export const note = defineTool({
+  name: 'task_note',
+  title: 'Add a note',
+  description: 'Append a note to a task. Notes are never changed or lost.',
+  input: z.strictObject({ task_id: TaskId, body: Body }),
+  output: z.strictObject({ note_id: z.string(), task_id: TaskId, at: Timestamp }),
+  impact: 'write',
+  profile: 'pair_worker',
+  core: true,
+  async run(ctx, input) {
+    const row = await requireTask(ctx, input.task_id)
+    const id = ctx.id('note')
+    await taskStore(ctx.tx).insertNote({ id, task_id: row.id, author: ctx.principal.id, body: input.body, at: ctx.now })
+    ctx.emit(taskNoted(about(row), { handle: handleOf(row), note_id: id, author: ctx.principal.id }))
+    return { note_id: id, task_id: row.id, at: iso(ctx.now) }
+  },
+})
+
+export async function createTask(ctx: RunContext, project: string, input: z.output<typeof NewTask>): Promise<TaskRow> {
+  const number = await nextNumber(ctx.tx, 'task')
+  const row: TaskRow = {
+    id: ctx.id('task'),
+    number,
+    project_id: project,
+    title: input.title,
+    description: input.description,
+    status: 'BACKLOG',
+    task_type: input.task_type,
+    priority: PRIORITIES.indexOf(input.priority),
+    acceptance_criteria: JSON.stringify(input.acceptance_criteria),
+    base_branch: input.base_branch ?? null,
+    parent_id: input.parent_id ?? null,
+    assignee_id: null,
+    closed_reason: null,
+    version: 1,
+    created_by: ctx.principal.id,
+    created_at: ctx.now,
+    updated_at: ctx.now,
+    status_changed_at: ctx.now,
+    deleted_at: null,
+  }
+  if (row.parent_id) await requireTask(ctx, row.parent_id)
+  await taskStore(ctx.tx).insert(row)
+  if (input.blocked_by.length) await depend(ctx, row, input.blocked_by)
+  ctx.emit(taskCreated(about(row), { handle: handleOf(row), version: 1, title: row.title, status: row.status }))
+  return row
+}
+
+async function changed(ctx: RunContext, row: TaskRow) {
+  return { task_id: row.id, handle: handleOf(row), task: await fullView(ctx.tx, row) }
+}
+
+type Fields = Partial<Omit<z.output<typeof NewTask>, 'base_branch' | 'parent_id' | 'blocked_by'>> & { base_branch?: string | null; parent_id?: string | null }
+
+function columns({ priority, acceptance_criteria, ...plain }: Fields): Partial<TaskRow> {
+  const given = Object.fromEntries(Object.entries(plain).filter(([, value]) => value !== undefined))
+  return {
+    ...given,
+    ...(priority ? { priority: PRIORITIES.indexOf(priority) } : {}),
+    ...(acceptance_criteria ? { acceptance_criteria: JSON.stringify(acceptance_criteria) } : {}),
+  }
+}
+
+async function requireUnblocked(ctx: RunContext, row: TaskRow): Promise<void> {
+  const open = (await taskStore(ctx.tx).blockers([row.id])).filter(isOpen).map(handleOf)
+  if (!open.length) return
+  throw refuse('TASK_BLOCKED', `${handleOf(row)} waits for ${open.join(', ')}.`, { hint: 'Finish those first, or change blocked_by with task_update.', suggestions: open })
+}
+
+async function checkParent(ctx: RunContext, row: TaskRow, parent: string): Promise<void> {
+  for (let next: string | null = parent; next; next = (await requireTask(ctx, next)).parent_id) {
+    if (next === row.id) throw refuse('DEPENDENCY_CYCLE', `${handleOf(row)} cannot be its own ancestor.`)
+  }
+}
+
+/** An agent has one task at a time: the one it leaves must not go on naming it. */
+async function releaseOther(ctx: RunContext, taskId: string | null, except: string): Promise<void> {
+  if (!taskId || taskId === except) return
+  const other = await taskStore(ctx.tx).find(taskId)
+  if (!other || other.deleted_at !== null) return
+  const next = touched(ctx, other, { assignee_id: null })
+  await save(ctx, other, next)
+  ctx.emit(taskAssigned(about(other), { handle: handleOf(other), version: next.version, assignee_id: null }))
+}

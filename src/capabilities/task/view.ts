@@ -1,0 +1,76 @@
+import type { z } from 'zod'
+import { iso } from '../../kernel/schema.ts'
+import type { Tx } from '../../kernel/storage.ts'
+import { handleOf } from './rules.ts'
+import { type Attention, type NoteView, PRIORITIES, type Status, type TaskSummary, type TaskView } from './schema.ts'
+import { type NoteRow, type TaskRow, taskStore } from './store.ts'
+
+const SHOWN_NOTES = 20
+
+interface Blocker {
+  id: string
+  number: number
+  status: Status
+  deleted_at: number | null
+}
+
+/** A dependency holds until the other task is done; a deleted one holds nobody. */
+export const isOpen = (blocker: Blocker) => blocker.status !== 'DONE' && blocker.deleted_at === null
+
+export async function summaries(view: Tx, rows: TaskRow[]): Promise<z.output<typeof TaskSummary>[]> {
+  const blockers = await taskStore(view).blockers(rows.map((row) => row.id))
+  return rows.map((row) => summary(row, blockers.filter((b) => b.task_id === row.id)))
+}
+
+export async function fullView(view: Tx, row: TaskRow, notes = SHOWN_NOTES): Promise<z.output<typeof TaskView>> {
+  const store = taskStore(view)
+  const blockers = await store.blockers([row.id])
+  const dependents = await store.dependents(row.id)
+  return {
+    ...summary(row, blockers),
+    description: row.description,
+    acceptance_criteria: JSON.parse(row.acceptance_criteria) as string[],
+    base_branch: row.base_branch,
+    closed_reason: row.closed_reason,
+    created_by: row.created_by,
+    dependencies: blockers.map(reference),
+    dependents: dependents.map(reference),
+    notes: notes ? (await store.notes(row.id, notes)).map(noteView) : [],
+    note_count: await store.countNotes(row.id),
+  }
+}
+
+export function noteView(row: NoteRow): z.output<typeof NoteView> {
+  return { id: row.id, author: row.author, body: row.body, at: iso(row.at) }
+}
+
+function summary(row: TaskRow, blockers: Blocker[]): z.output<typeof TaskSummary> {
+  const open = blockers.filter(isOpen)
+  return {
+    id: row.id,
+    handle: handleOf(row),
+    project_id: row.project_id,
+    title: row.title,
+    status: row.status,
+    task_type: row.task_type,
+    priority: PRIORITIES[row.priority] ?? 'medium',
+    assignee_id: row.assignee_id,
+    parent_id: row.parent_id,
+    blocked_by: open.map(handleOf),
+    attention: attentionOf(row, open.length > 0),
+    version: row.version,
+    created_at: iso(row.created_at),
+    updated_at: iso(row.updated_at),
+  }
+}
+
+/** An open task for which nothing moves next would be a bug: everything else falls to the human. */
+function attentionOf(row: TaskRow, blocked: boolean): z.output<typeof Attention> {
+  if (row.status === 'DONE') return null
+  if (blocked) return 'dependency'
+  return row.status === 'IN_PROGRESS' && row.assignee_id ? 'running' : 'human'
+}
+
+function reference(row: { id: string; number: number; status: Status }) {
+  return { id: row.id, handle: handleOf(row), status: row.status }
+}

@@ -1,0 +1,129 @@
+import { capabilities as allCapabilities } from '../capabilities/index.ts'
+import { createIdentity, ensureOwner, tokenRotated } from '../capabilities/agent/index.ts'
+import { settingChanged, storedSettings } from '../capabilities/system/index.ts'
+import type { Engine } from '../db/engine.ts'
+import { sqliteLedger } from '../db/ledger.ts'
+import { openSqlite } from '../db/sqlite.ts'
+import { dialects as allDialects } from '../dialects/index.ts'
+import { AuditBuffer } from '../kernel/audit.ts'
+import type { Capability } from '../kernel/capability.ts'
+import type { Dialect } from '../kernel/dialect.ts'
+import { type Host, type Identity, Kernel } from '../kernel/invoke.ts'
+import { RateLimit } from '../kernel/limit.ts'
+import { type CallRecord, Feed } from '../kernel/log.ts'
+import { Registry } from '../kernel/registry.ts'
+import { Settings } from '../kernel/settings.ts'
+import type { Ports } from '../kernel/tool.ts'
+import { createHost } from './host.ts'
+import { VERSION } from './version.ts'
+
+export interface AppOptions {
+  databasePath: string
+  /** What the adapters provide; the daemon's own view of itself is added here. */
+  ports: Omit<Ports, 'daemon'>
+  /** The owner's secret as found on disk, and what to do when it changed. */
+  ownerSecret: string | undefined
+  onOwnerRotated?(): void
+  onDefect(error: unknown, call: { id: string; tool: string }): void
+  onCall?(call: CallRecord): void
+  capabilities?: Capability[]
+  dialects?: Dialect[]
+  host?: Host
+}
+
+export interface App {
+  kernel: Kernel
+  engine: Engine
+  feed: Feed
+  registry: Registry
+  identity: Identity
+  host: Host
+  ownerToken: string
+  /** Surfaces report what only they can count. */
+  counts: { mcpSessions(): number }
+  close(): Promise<void>
+}
+
+const MOST_OPEN_CALLS = 2_000
+const HOUSEKEEPING_MS = 3_600_000
+
+/** The one place where the parts are put together. */
+export async function createApp(options: AppOptions): Promise<App> {
+  const host = options.host ?? createHost()
+  const capabilities = options.capabilities ?? allCapabilities
+  const registry = new Registry(capabilities, options.dialects ?? allDialects)
+  const migrations = capabilities.map((c) => ({ owner: c.name, migrations: c.migrations ?? [] }))
+  const engine = await openSqlite({ path: options.databasePath, migrations })
+  const ledger = sqliteLedger(engine.generation)
+  const settings = new Settings(registry.settings, storedSettings)
+  await settings.reload(engine.view)
+  const feed = await Feed.open(ledger, engine)
+  const audit = new AuditBuffer(ledger, engine, host.now)
+  const identity = createIdentity(host.now)
+  const limit = new RateLimit(host.monotonic, MOST_OPEN_CALLS)
+  const counts = { mcpSessions: () => 0 }
+  const ownerToken = await engine.write((tx) => ensureOwner(tx, options.ownerSecret, 'Owner', { id: host.id, now: host.now() }))
+
+  const kernel = new Kernel({
+    registry,
+    storage: engine,
+    ledger,
+    feed,
+    identity,
+    settings,
+    host,
+    limit,
+    ports: { ...options.ports, daemon: createDaemonPort(engine, feed, counts) },
+    auditLater: (call) => audit.add(call),
+    countRefusal: (source, reason) => audit.countRefusal(source, reason),
+    onDefect: options.onDefect,
+    onCall: options.onCall,
+  })
+
+  feed.subscribe((events) => {
+    if (events.some((event) => event.type === settingChanged.type)) void settings.reload(engine.view)
+    if (events.some((event) => event.type === tokenRotated.type && event.data.owner)) options.onOwnerRotated?.()
+  })
+  const housekeeping = setInterval(() => {
+    limit.sweep()
+    void engine.write((tx) => ledger.forget(tx, host.now())).catch(() => {})
+  }, HOUSEKEEPING_MS)
+  housekeeping.unref()
+
+  return {
+    kernel,
+    engine,
+    feed,
+    registry,
+    identity,
+    host,
+    ownerToken,
+    counts,
+    async close() {
+      clearInterval(housekeeping)
+      feed.interrupt()
+      await audit.flush()
+      await engine.close()
+    },
+  }
+}
+
+function createDaemonPort(engine: Engine, feed: Feed, counts: App['counts']): Ports['daemon'] {
+  const began = performance.now()
+  return {
+    check: () => engine.check(),
+    health() {
+      const { queued, batches, calls, size_bytes } = engine.stats()
+      return {
+        ok: true,
+        version: VERSION,
+        uptime_seconds: Math.round((performance.now() - began) / 1_000),
+        database: { engine: engine.facts.name, size_bytes, queued_writes: queued, commits: batches, committed_calls: calls },
+        waiting_calls: feed.waiters,
+        event_readers: feed.readers,
+        mcp_sessions: counts.mcpSessions(),
+        notices: engine.notices,
+      }
+    },
+  }
+}

@@ -1,0 +1,139 @@
+import { sql } from 'kysely'
+import { refuse } from '../kernel/error.ts'
+import type { Audience, Cursor, EventFilter, LoggedEvent } from '../kernel/event.ts'
+import type { Ledger } from '../kernel/log.ts'
+import type { Tx } from '../kernel/storage.ts'
+import type { CoreTables } from './core.ts'
+import { decodeCursor, encodeCursor } from './engine.ts'
+import { tables } from './tables.ts'
+
+const KEY_LIFE_MS = 24 * 3_600_000
+
+/** The log on SQLite: one writer, so the sequence number is the commit order. */
+export function sqliteLedger(generation: number): Ledger {
+  const cursor = (seq: number) => encodeCursor(generation, seq)
+  const lastSeq = async (view: Tx) => {
+    const row = await core(view).selectFrom('events').select((eb) => eb.fn.max('seq').as('seq')).executeTakeFirst()
+    return Number(row?.seq ?? 0)
+  }
+  const position = async (view: Tx, after: Cursor) => {
+    const decoded = decodeCursor(after)
+    if (!decoded) throw refuse('INVALID_CURSOR', `"${after.slice(0, 40)}" is not a cursor of this log.`, { hint: 'Use one that an earlier answer gave you, or none.' })
+    const head = await lastSeq(view)
+    if (decoded.generation > generation || (decoded.generation === generation && decoded.seq > head)) {
+      throw refuse('INVALID_CURSOR', 'That cursor lies in the future of this log; it belongs to another database.', { hint: 'Start again without a cursor.' })
+    }
+    // An older generation was restored from a backup: what came after the backup is gone, so the end is the best truth.
+    return Math.min(decoded.seq, head)
+  }
+
+  return {
+    async append(tx, events, call) {
+      if (!events.length) return
+      const rows = events.map((event) => ({
+        at: call.at,
+        type: event.type,
+        subject: event.subject,
+        actor: call.actor,
+        project_id: event.project ?? null,
+        task_id: event.task ?? null,
+        audience: audienceText(event.audience),
+        call_id: call.id,
+        data: JSON.stringify(event.data),
+      }))
+      await core(tx).insertInto('events').values(rows as never).execute()
+    },
+
+    async audit(tx, calls) {
+      const rows = calls.map(({ by, ...call }) => ({ ...call, acting_person: by }))
+      await core(tx).insertInto('calls').values(rows as never).execute()
+    },
+
+    async committed(view, callId) {
+      return (await core(view).selectFrom('calls').select('id').where('id', '=', callId).executeTakeFirst()) !== undefined
+    },
+
+    async tail(view, after, filter, limit) {
+      const rows = await filtered(view, filter).where('seq', '>', await position(view, after)).orderBy('seq').limit(limit).execute()
+      return rows.map((row) => eventOf(row, cursor(row.seq)))
+    },
+
+    head: async (view) => cursor(await lastSeq(view)),
+    start: async () => cursor(0),
+    isAfter: (a, b) => (decodeCursor(a)?.seq ?? 0) > (decodeCursor(b)?.seq ?? 0),
+
+    async remembered(tx, principal, tool, key, now) {
+      return core(tx)
+        .selectFrom('idempotency')
+        .select(['input_hash', 'answer'])
+        .where('principal', '=', principal)
+        .where('tool', '=', tool)
+        .where('key', '=', key)
+        .where('at', '>', now - KEY_LIFE_MS)
+        .executeTakeFirst()
+    },
+
+    async remember(tx, principal, tool, key, stored, now) {
+      await core(tx)
+        .insertInto('idempotency')
+        .values({ principal, tool, key, ...stored, at: now })
+        .onConflict((oc) => oc.columns(['principal', 'tool', 'key']).doUpdateSet({ ...stored, at: now }))
+        .execute()
+    },
+
+    async countRefusals(tx, counts) {
+      for (const { source, reason, count, at } of counts) {
+        await core(tx)
+          .insertInto('refusals')
+          .values({ source, reason, count, first_at: at, last_at: at })
+          .onConflict((oc) => oc.columns(['source', 'reason']).doUpdateSet({ count: sql`refusals.count + ${count}`, last_at: at }))
+          .execute()
+      }
+    },
+
+    async forget(tx, now) {
+      await core(tx).deleteFrom('idempotency').where('at', '<=', now - KEY_LIFE_MS).execute()
+    },
+  }
+}
+
+function core(tx: Tx) {
+  return tables<CoreTables>(tx)
+}
+
+function filtered(view: Tx, filter: EventFilter) {
+  let query = core(view).selectFrom('events').selectAll()
+  if (filter.subject !== undefined) query = query.where('subject', '=', filter.subject)
+  if (filter.project !== undefined) query = query.where('project_id', '=', filter.project)
+  if (filter.task !== undefined) query = query.where('task_id', '=', filter.task)
+  const types = filter.types ?? []
+  if (types.length) {
+    query = query.where((eb) =>
+      eb.or(types.map((type) => (type.endsWith('.*') ? eb.between('type', type.slice(0, -1), `${type.slice(0, -1)}\uffff`) : eb('type', '=', type)))),
+    )
+  }
+  return query
+}
+
+function eventOf(row: CoreTables['events'], cursor: Cursor): LoggedEvent {
+  return {
+    cursor,
+    at: row.at,
+    type: row.type,
+    subject: row.subject,
+    actor: row.actor,
+    project: row.project_id,
+    task: row.task_id,
+    audience: audienceOf(row.audience),
+    call_id: row.call_id,
+    data: JSON.parse(row.data) as Record<string, unknown>,
+  }
+}
+
+function audienceText(audience: Audience = 'everyone'): string {
+  return typeof audience === 'object' ? audience.only : audience
+}
+
+function audienceOf(text: string): Audience {
+  return text === 'everyone' || text === 'people' ? text : { only: text }
+}

@@ -1,0 +1,124 @@
+import { DatabaseSync, type DatabaseSyncInstance, type StatementSyncInstance } from '@photostructure/sqlite'
+import {
+  type CompiledQuery,
+  type DatabaseConnection,
+  DefaultQueryExecutor,
+  DummyDriver,
+  Kysely,
+  type QueryResult,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+} from 'kysely'
+import { refuse, TransientFault } from '../kernel/error.ts'
+
+const MAX_STATEMENTS = 500
+
+interface Prepared {
+  statement: StatementSyncInstance
+  /** Whether it gives rows back. */
+  answers: boolean
+}
+
+/** One SQLite connection with its prepared statements. Without the cache every call re-parses its SQL and memory grows. */
+export class Connection implements DatabaseConnection {
+  readonly raw: DatabaseSyncInstance
+  readonly #statements = new Map<string, Prepared>()
+
+  constructor(path: string, options: { readOnly?: boolean } = {}) {
+    this.raw = new DatabaseSync(path, { readOnly: options.readOnly ?? false })
+    // Blocking the event loop for a lock would stop health too: wait briefly here, longer and asynchronously above.
+    this.raw.exec('PRAGMA busy_timeout = 100; PRAGMA foreign_keys = ON;')
+  }
+
+  async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+    try {
+      const { statement, answers } = this.#prepared(query.sql)
+      const parameters = query.parameters as never[]
+      if (answers) return { rows: statement.all(...parameters) as R[] }
+      const { changes, lastInsertRowid } = statement.run(...parameters)
+      return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) }
+    } catch (error) {
+      throw translated(error)
+    }
+  }
+
+  #prepared(sql: string): Prepared {
+    const known = this.#statements.get(sql)
+    if (known) return known
+    if (this.#statements.size >= MAX_STATEMENTS) {
+      const [oldest] = this.#statements.keys()
+      this.#statements.delete(oldest as string)
+    }
+    const statement = this.raw.prepare(sql)
+    const prepared = { statement, answers: statement.columns().length > 0 }
+    this.#statements.set(sql, prepared)
+    return prepared
+  }
+
+  // biome-ignore lint/correctness/useYield: Kysely asks for it; nothing here streams
+  async *streamQuery<R>(): AsyncIterableIterator<QueryResult<R>> {
+    throw new Error('page through rows by keyset instead of streaming them')
+  }
+
+  exec(sql: string): void {
+    try {
+      this.raw.exec(sql)
+    } catch (error) {
+      throw translated(error)
+    }
+  }
+
+  close(): void {
+    this.#statements.clear()
+    this.raw.close()
+  }
+}
+
+const compiler = new SqliteQueryCompiler()
+const adapter = new SqliteAdapter()
+const driver = new DummyDriver()
+const dialect = {
+  createAdapter: () => adapter,
+  createDriver: () => driver,
+  createIntrospector: (db: Kysely<never>) => new SqliteIntrospector(db),
+  createQueryCompiler: () => compiler,
+}
+
+/** A query builder whose statements run on this connection. Cheap: one is made for each call. */
+export function builderOn(connection: DatabaseConnection): Kysely<unknown> {
+  const executor = new DefaultQueryExecutor(compiler, adapter, { provideConnection: (use) => use(connection) })
+  return new Kysely<unknown>({ config: { dialect }, driver, dialect, executor } as never)
+}
+
+const [BUSY, LOCKED, READONLY, IOERR, CORRUPT, FULL, CANTOPEN, NOTADB] = [5, 6, 8, 10, 11, 13, 14, 26]
+
+/** SQLite's result codes in our words: what passes by itself, what the disk refuses, what is damaged. */
+export function translated(error: unknown): unknown {
+  const code = (error as { errcode?: number }).errcode
+  if (code === undefined) return error
+  switch (code & 0xff) {
+    case BUSY:
+    case LOCKED:
+      return new TransientFault(error)
+    case FULL:
+    case READONLY:
+    case IOERR:
+    case CANTOPEN:
+      return refuse('STORAGE_FULL', `The database cannot be written: ${(error as Error).message}. Nothing was written.`, {
+        hint: 'Free some space on the disk of $SIGNALBOX_HOME, or make it writable; Signalbox goes on by itself.',
+      })
+    case CORRUPT:
+    case NOTADB:
+      return new DamagedDatabase(error as Error)
+    default:
+      return error
+  }
+}
+
+export class DamagedDatabase extends Error {
+  constructor(cause: Error) {
+    super(`The database file is damaged: ${cause.message}`, { cause })
+    this.name = 'DamagedDatabase'
+  }
+}

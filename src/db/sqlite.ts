@@ -1,0 +1,141 @@
+import { chmodSync, existsSync, statSync } from 'node:fs'
+import { Worker } from 'node:worker_threads'
+import type { Tx } from '../kernel/storage.ts'
+import { coreMigrations } from './core.ts'
+import { type CheckResult, type Engine, SQLITE } from './engine.ts'
+import { type MigrationConnection, migrate, type NamedMigrations } from './migrate.ts'
+import { builderOn, Connection, DamagedDatabase } from './sqlite-connection.ts'
+import { asTx } from './tables.ts'
+import { inspectWal } from './wal.ts'
+import { Writer } from './writer.ts'
+
+/** "SBOX": how we know a file of ours from somebody else's database. */
+export const APPLICATION_ID = 0x53424f58
+
+export interface SqliteOptions {
+  path: string
+  migrations: NamedMigrations[]
+}
+
+export async function openSqlite({ path, migrations }: SqliteOptions): Promise<Engine> {
+  const unclean = inspectWal(`${path}-wal`)
+  const writing = openForWriting(path)
+  try {
+    migrate(migrationConnection(writing), SQLITE.types, [{ owner: 'core', migrations: coreMigrations }, ...migrations])
+  } catch (error) {
+    writing.close()
+    throw error
+  }
+  const generation = Number(writing.raw.prepare(`SELECT value FROM meta WHERE name = 'generation'`).get()?.value ?? 1)
+  return new SqliteEngine(path, writing, generation, unclean ? [recovered(writing, unclean.droppedBytes)] : [])
+}
+
+class SqliteEngine implements Engine {
+  readonly facts = SQLITE
+  readonly view: Tx
+  readonly generation: number
+  readonly notices: string[]
+  readonly #path: string
+  readonly #writing: Connection
+  readonly #reading: Connection
+  readonly #writer: Writer
+
+  constructor(path: string, writing: Connection, generation: number, notices: string[]) {
+    this.#path = path
+    this.#writing = writing
+    this.#reading = new Connection(path, { readOnly: true })
+    this.#writer = new Writer(writing)
+    this.view = asTx(builderOn(this.#reading))
+    this.generation = generation
+    this.notices = notices
+  }
+
+  write<T>(job: (tx: Tx) => Promise<T>): Promise<T> {
+    return this.#writer.write(job)
+  }
+
+  check(): Promise<CheckResult> {
+    return inWorker<CheckResult>({ task: 'check', path: this.#path })
+  }
+
+  async backup(target: string): Promise<void> {
+    await inWorker({ task: 'backup', path: this.#path, target })
+  }
+
+  stats() {
+    const { queued, batches, calls } = this.#writer
+    return { queued, batches, calls, size_bytes: sizeOf(this.#path) + sizeOf(`${this.#path}-wal`) }
+  }
+
+  async close(): Promise<void> {
+    await this.#writer.close()
+    this.#reading.close()
+    this.#writing.close()
+  }
+}
+
+function openForWriting(path: string): Connection {
+  const fresh = sizeOf(path) === 0
+  let connection: Connection | undefined
+  try {
+    connection = new Connection(path)
+    chmodSync(path, 0o600)
+    const applicationId = Number(connection.raw.prepare('PRAGMA application_id').get()?.application_id)
+    if (!fresh && applicationId !== APPLICATION_ID) throw new Error(`${path} is a database of another program; Signalbox leaves it alone. Choose another path.`)
+    connection.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA application_id = ${APPLICATION_ID};`)
+    connection.exec(`CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY NOT NULL, at INTEGER NOT NULL) STRICT;
+      CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) STRICT;
+      INSERT INTO meta (name, value) VALUES ('generation', '1') ON CONFLICT DO NOTHING;`)
+    return connection
+  } catch (error) {
+    connection?.close()
+    throw isDamage(error) ? damaged(path, error as Error) : error
+  }
+}
+
+function migrationConnection(connection: Connection): MigrationConnection {
+  return {
+    exec: (sql) => connection.exec(sql),
+    applied: () => new Set(connection.raw.prepare('SELECT name FROM migrations').all().map((row) => String(row.name))),
+    record: (name) => connection.raw.prepare('INSERT INTO migrations (name, at) VALUES (?, ?)').run(name, Date.now()),
+  }
+}
+
+function recovered(connection: Connection, droppedBytes: number): string {
+  const last = connection.raw.prepare('SELECT seq, at FROM events ORDER BY seq DESC LIMIT 1').get()
+  const upTo = last ? `event ${last.seq} of ${new Date(Number(last.at)).toISOString()}` : 'an empty log'
+  const lost = droppedBytes > 0 ? ` The last ${droppedBytes} bytes of the write-ahead log were not a whole commit and were dropped: whatever was written after that event may be missing.` : ''
+  return `The last stop was not clean. Recovered up to ${upTo}.${lost}`
+}
+
+function isDamage(error: unknown): boolean {
+  const code = (error as { errcode?: number }).errcode
+  return error instanceof DamagedDatabase || (code !== undefined && [11, 26].includes(code & 0xff))
+}
+
+export function damaged(path: string, cause: Error): Error {
+  return new Error(
+    `${path} is damaged: ${cause.message}. The file was left as it is. Look at it with "signalbox db check", go back to a backup with "signalbox db restore <file>".`,
+    { cause },
+  )
+}
+
+/** Beside this module when built; from the sources, the last build's. */
+const WORKERS = ['./db-worker.js', '../../dist/db-worker.js'].map((path) => new URL(path, import.meta.url))
+
+/** Long reads run in a thread of their own. */
+function inWorker<T>(job: { task: 'check' | 'backup'; path: string; target?: string }): Promise<T> {
+  const file = WORKERS.find((url) => existsSync(url))
+  if (!file) return Promise.reject(new Error('the database worker is not built: run "npm run build"'))
+  const worker = new Worker(file, { workerData: job })
+  return new Promise<T>((resolve, reject) => {
+    worker.once('message', (message: { value?: T; error?: string }) => (message.error === undefined ? resolve(message.value as T) : reject(new Error(message.error))))
+    worker.once('error', reject)
+    worker.once('exit', () => reject(new Error('the database worker ended without an answer')))
+    worker.unref()
+  })
+}
+
+function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0
+}

@@ -1,0 +1,149 @@
+import type { CompiledQuery, DatabaseConnection, QueryResult } from 'kysely'
+import { TransientFault } from '../kernel/error.ts'
+import type { Tx } from '../kernel/storage.ts'
+import { builderOn, type Connection } from './sqlite-connection.ts'
+import { asTx } from './tables.ts'
+
+interface Job {
+  run(tx: Tx): Promise<unknown>
+  resolve(value: unknown): void
+  reject(error: unknown): void
+}
+
+type Outcome = { value: unknown } | { error: unknown }
+
+const MAX_BATCH = 256
+const SLOWEST_JOB_MS = 250
+
+/**
+ * One writer, one transaction at a time. Whatever is waiting when it starts shares one commit (and one fsync): each job in
+ * its own savepoint, all answered after the commit.
+ */
+export class Writer {
+  readonly #connection: Connection
+  readonly #queue: Job[] = []
+  #running: Promise<void> | undefined
+  #closed = false
+  batches = 0
+  calls = 0
+
+  constructor(connection: Connection) {
+    this.#connection = connection
+  }
+
+  get queued(): number {
+    return this.#queue.length
+  }
+
+  write<T>(run: (tx: Tx) => Promise<T>): Promise<T> {
+    if (this.#closed) return Promise.reject(new TransientFault('the database is closed'))
+    return new Promise<T>((resolve, reject) => {
+      this.#queue.push({ run, resolve: resolve as (value: unknown) => void, reject })
+      this.#running ??= this.#drain()
+    })
+  }
+
+  /** Finishes what was accepted, then takes no more. */
+  async close(): Promise<void> {
+    this.#closed = true
+    await this.#running
+  }
+
+  async #drain(): Promise<void> {
+    do {
+      // Requests that arrived in the same turn of the event loop join this batch.
+      await nextTurn()
+      await this.#commit(this.#queue.splice(0, MAX_BATCH))
+    } while (this.#queue.length > 0)
+    this.#running = undefined
+  }
+
+  async #commit(batch: Job[]): Promise<void> {
+    const outcomes: Outcome[] = []
+    try {
+      this.#connection.exec('BEGIN IMMEDIATE')
+      for (const job of batch) {
+        outcomes.push(await this.#inSavepoint(job))
+        if (!this.#connection.raw.isTransaction) return await this.#oneByOne(batch, outcomes)
+      }
+      this.#connection.exec('COMMIT')
+    } catch (error) {
+      this.#rollback()
+      for (const job of batch) job.reject(error)
+      return
+    }
+    this.batches++
+    this.calls += batch.length
+    batch.forEach((job, i) => settle(job, outcomes[i] as Outcome))
+  }
+
+  /** Some faults (a full disk) end the whole transaction: what the others did is gone too, so each gets its own. */
+  async #oneByOne(batch: Job[], outcomes: Outcome[]): Promise<void> {
+    const culprit = outcomes.length - 1
+    settle(batch[culprit] as Job, outcomes[culprit] as Outcome)
+    for (const [i, job] of batch.entries()) if (i !== culprit) await this.#commit([job])
+  }
+
+  async #inSavepoint(job: Job): Promise<Outcome> {
+    const handle = new JobHandle(this.#connection)
+    this.#connection.exec('SAVEPOINT job')
+    try {
+      const value = await withinTime(job.run(asTx(builderOn(handle))))
+      this.#connection.exec('RELEASE job')
+      return { value }
+    } catch (error) {
+      if (this.#connection.raw.isTransaction) this.#connection.exec('ROLLBACK TO job; RELEASE job')
+      return { error }
+    } finally {
+      handle.open = false
+    }
+  }
+
+  #rollback(): void {
+    if (this.#connection.raw.isTransaction) this.#connection.exec('ROLLBACK')
+  }
+}
+
+/** Ends with its job: a statement that a late handler still sends must not land in somebody else's transaction. */
+class JobHandle implements DatabaseConnection {
+  open = true
+  readonly #connection: Connection
+
+  constructor(connection: Connection) {
+    this.#connection = connection
+  }
+
+  executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+    if (!this.open) return Promise.reject(new Error('this transaction has ended'))
+    return this.#connection.executeQuery<R>(query)
+  }
+
+  streamQuery<R>(): AsyncIterableIterator<QueryResult<R>> {
+    return this.#connection.streamQuery<R>()
+  }
+}
+
+async function withinTime<T>(work: Promise<T>): Promise<T> {
+  const began = performance.now()
+  let timer: NodeJS.Timeout | undefined
+  const tooSlow = () => new TransientFault(`a transaction took longer than ${SLOWEST_JOB_MS} ms`)
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(tooSlow()), SLOWEST_JOB_MS)
+  })
+  try {
+    const value = await Promise.race([work, late])
+    if (performance.now() - began > SLOWEST_JOB_MS) throw tooSlow()
+    return value
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function settle(job: Job, outcome: Outcome): void {
+  if ('error' in outcome) job.reject(outcome.error)
+  else job.resolve(outcome.value)
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}

@@ -1,0 +1,4 @@
+import type { Dialect } from '../kernel/dialect.ts'
+
+/** One line per dialect; each comes with the capabilities that it speaks about. */
+export const dialects: Dialect[] = []

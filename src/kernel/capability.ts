@@ -1,0 +1,66 @@
+import type { z } from 'zod'
+import type { EventType } from './event.ts'
+import type { Thing } from './id.ts'
+import type { Principal } from './policy.ts'
+import type { Tool } from './tool.ts'
+
+/** The words in which the engines differ when a table is made. */
+export interface ColumnTypes {
+  /** 64-bit integer. */
+  int: string
+  /** Text that sorts by code point. */
+  text: string
+  /** A growing primary key. */
+  identity: string
+  /** Stands behind the closing bracket of every table. */
+  strict: string
+}
+
+/** Applied once, in order, each in its own transaction. Never edited after it landed; add another. */
+export interface Migration {
+  name: string
+  up(types: ColumnTypes): string[]
+}
+
+export interface SettingDefinition<S extends z.ZodType = z.ZodType> {
+  schema: S
+  default: z.output<S>
+  description: string
+}
+
+/** A thing that MCP clients can read and subscribe to by URI; answered by a tool, so the same permissions hold. */
+export interface Resource {
+  /** `signalbox://task/{id}` */
+  uri: string
+  name: string
+  description: string
+  tool: string
+  /** The tool's argument that takes the `{id}`; none when the URI has no variable. */
+  argument?: string
+}
+
+export interface Prompt {
+  name: string
+  title: string
+  description: string
+  text(principal: Principal): string
+}
+
+export interface Capability {
+  name: string
+  tools: Tool[]
+  migrations?: Migration[]
+  things?: Thing[]
+  events?: EventType[]
+  settings?: Record<string, SettingDefinition>
+  resources?: Resource[]
+  prompts?: Prompt[]
+}
+
+export function defineCapability<const C extends Capability>(capability: C): C {
+  return capability
+}
+
+export function setting<S extends z.ZodType>(schema: S, value: z.output<S>, description: string): SettingDefinition<S> {
+  return { schema, default: value, description }
+}

@@ -1,0 +1,388 @@
+import type { z } from 'zod'
+import { CODES, type Code, type ErrorBody, isCode, Refusal, refuse, TransientFault } from './error.ts'
+import type { Cursor, EventFilter, NewEvent } from './event.ts'
+import { mapIds, notFound } from './id.ts'
+import type { RateLimit } from './limit.ts'
+import type { CallRecord, Feed, Ledger } from './log.ts'
+import { inScope, type Lane, onLane, mayCall, type Principal, type RoleRules, SYSTEM } from './policy.ts'
+import { auditJson, redactText, withoutSecrets } from './redact.ts'
+import type { Found, Registry } from './registry.ts'
+import type { Settings } from './settings.ts'
+import type { Storage, Tx } from './storage.ts'
+import { canonicalJson, checkText } from './text.ts'
+import { IDEMPOTENCY_KEY, type LookContext, type Ports, type RunContext, type Tool, type WatchContext } from './tool.ts'
+
+/** What the kernel takes from the machine, so that it stays pure. */
+export interface Host {
+  now(): number
+  monotonic(): number
+  id(prefix: string): string
+  hash(text: string): string
+}
+
+export interface Identity {
+  /** `stale` is a token that was ours once: its owner is known, so the refusal can be audited. */
+  authenticate(view: Tx, secret: string): Promise<{ principal: Principal; stale?: string } | undefined>
+  /** Still valid, with its current scope and role, in this transaction. */
+  refresh(tx: Tx, principal: Principal): Promise<Principal | undefined>
+  /** The agent that a person wants to act for. */
+  agent(view: Tx, ref: string): Promise<Principal | undefined>
+}
+
+export type Surface = 'mcp' | 'stdio' | 'http' | 'sse' | 'cli' | 'daemon'
+
+export interface Request {
+  tool: string
+  input: unknown
+  /** The bearer token; `system` only from inside the daemon. */
+  credential: { secret: string } | 'system'
+  surface: Surface
+  lane?: Lane
+  dialect?: string
+  actFor?: string
+  /** Where an unauthenticated request came from. */
+  source?: string
+  signal?: AbortSignal
+  /** Longest time a wait may stay silent on this surface. */
+  holdMs?: number
+}
+
+export type Answer = { ok: true; value: Record<string, unknown> } | { ok: false; error: ErrorBody; shaped?: Record<string, unknown> }
+
+export interface KernelParts {
+  registry: Registry
+  storage: Storage
+  ledger: Ledger
+  feed: Feed
+  identity: Identity
+  settings: Settings
+  host: Host
+  ports: Ports
+  limit: RateLimit
+  auditLater(call: CallRecord): void
+  countRefusal(source: string, reason: string): void
+  onDefect(error: unknown, call: { id: string; tool: string }): void
+  onCall?(call: CallRecord): void
+}
+
+export const DEFAULT_HOLD_MS = 45_000
+const RETRIES = 3
+const RETRY_DELAY_MS = 1_000
+const NEVER = new AbortController().signal
+
+/** One call on its way through the door. */
+interface Call {
+  id: string
+  at: number
+  began: number
+  request: Request
+  lane: Lane
+  principal: Principal
+  found?: Found
+  input: unknown
+}
+
+export class Kernel {
+  readonly parts: KernelParts
+
+  constructor(parts: KernelParts) {
+    this.parts = parts
+  }
+
+  /** The only door. Never throws: every outcome is an answer, and every answer is in the audit. */
+  async invoke(request: Request): Promise<Answer> {
+    const who = await this.#authenticate(request)
+    if ('error' in who) return who
+    const call = this.#open(request, who.principal)
+    let leave = () => {}
+    try {
+      leave = this.#admit(call)
+    } catch (error) {
+      this.parts.countRefusal(who.principal.id, 'RATE_LIMITED')
+      return this.#shape(call, (error as Refusal).body)
+    }
+    try {
+      if (who.stale) throw refuse('AUTH_STALE_TOKEN', `This token ${who.stale}.`, { hint: 'Ask for a new one (agent_invite or token_rotate) and reconnect.' })
+      call.found = this.parts.registry.find(request.tool, request.dialect)
+      return await this.#serve(call, call.found)
+    } catch (error) {
+      return await this.#fail(call, error)
+    } finally {
+      leave()
+    }
+  }
+
+  /** What this token may call, under the names that the dialect uses. Enforced again at call time. */
+  permitted(principal: Principal, lane: Lane, dialectName?: string): Found[] {
+    const dialect = dialectName === undefined ? undefined : this.parts.registry.dialect(dialectName)
+    const all: Found[] = dialect
+      ? dialect.tools.filter((t) => !t.unlisted).map((adapter) => ({ tool: this.parts.registry.tool(adapter.native), calledAs: adapter.name, dialect, adapter }))
+      : this.parts.registry.tools.map((tool) => ({ tool, calledAs: tool.name }))
+    return all.filter((found) => !found.tool.internal && !this.#refusal(principal, lane, found))
+  }
+
+  async #authenticate(request: Request): Promise<{ principal: Principal; stale?: string } | { ok: false; error: ErrorBody }> {
+    if (request.credential === 'system') return { principal: SYSTEM }
+    try {
+      const found = await this.parts.identity.authenticate(this.parts.storage.view, request.credential.secret)
+      if (found && request.actFor !== undefined) return await this.#actFor(found, request.actFor)
+      if (found) return found
+    } catch (error) {
+      return { ok: false, error: this.#bodyOf(error, { id: '-', tool: request.tool }) }
+    }
+    this.parts.countRefusal(request.source ?? 'unknown', 'UNAUTHENTICATED')
+    return { ok: false, error: unauthenticated() }
+  }
+
+  async #actFor(found: { principal: Principal; stale?: string }, ref: string) {
+    const { principal, stale } = found
+    if (stale) return found
+    if (principal.kind !== 'person') throw refuse('PERMISSION_DENIED', 'Only a person may act for an agent.')
+    const agent = await this.parts.identity.agent(this.parts.storage.view, ref)
+    if (!agent) throw notFound('agent', ref)
+    return { principal: { ...agent, tokenId: principal.tokenId, by: principal.id } }
+  }
+
+  #open(request: Request, principal: Principal): Call {
+    const { host } = this.parts
+    return { id: host.id('call'), at: host.now(), began: host.monotonic(), request, lane: request.lane ?? 'admin', principal, input: null }
+  }
+
+  #admit(call: Call): () => void {
+    const { principal } = call
+    if (principal.kind === 'system') return () => {}
+    const of = (what: string) => this.parts.settings.get<number>(`limits.${principal.kind}_${what}`)
+    return this.parts.limit.enter(principal.tokenId ?? principal.id, { perSecond: of('calls_per_second'), burst: of('burst') })
+  }
+
+  async #serve(call: Call, found: Found): Promise<Answer> {
+    const refusal = this.#refusal(call.principal, call.lane, found)
+    if (refusal) throw refusal
+    const { tool } = found
+    const { key, input } = this.#parse(call, found)
+    const look = this.#lookContext(call)
+    let value: unknown
+    let replayed = false
+    if (tool.run) {
+      const prepared = tool.prepare ? await this.#prepare(call, tool, input, look) : undefined
+      const done = await this.#transact(call, tool, input, key, prepared)
+      replayed = done.replayed
+      value = done.value
+      if (tool.watch && !(value instanceof Refusal)) value = this.#checked(tool, await tool.watch(this.#watchContext(call, look), done.input, value))
+    } else {
+      const resolved = await this.#resolve(this.parts.storage.view, call.principal, tool, input)
+      value = this.#checked(tool, tool.watch ? await tool.watch(this.#watchContext(call, look), resolved) : await tool.look?.(look, resolved))
+      this.#auditRead(call, value)
+    }
+    if (value instanceof Refusal) return this.#shape(call, value.body)
+    const answer = found.adapter ? found.adapter.fromNative(value as Record<string, unknown>, call.request.input as Record<string, unknown>) : value
+    return { ok: true, value: (replayed ? { ...(answer as object) } : answer) as Record<string, unknown> }
+  }
+
+  async #prepare(call: Call, tool: Tool, input: unknown, look: LookContext): Promise<unknown> {
+    const resolved = await this.#resolve(this.parts.storage.view, call.principal, tool, input)
+    const prepared = await tool.prepare?.(look, resolved)
+    if (prepared instanceof Refusal) throw prepared
+    return prepared
+  }
+
+  #refusal(principal: Principal, lane: Lane, found: Found): Refusal | undefined {
+    return mayCall({ principal, lane, tool: found.tool, calledAs: found.calledAs, rules: this.#rules(principal, found) })
+  }
+
+  #rules(principal: Principal, found: Found): RoleRules | undefined {
+    if (!principal.role) return undefined
+    const documented = found.dialect?.roles?.[principal.role]
+    if (documented) return documented
+    const { settings } = this.parts
+    return { allow: settings.get(`roles.${principal.role}.allow`), deny: settings.get(`roles.${principal.role}.deny`) }
+  }
+
+  #parse(call: Call, found: Found): { key: string | undefined; input: unknown } {
+    const raw = call.request.input ?? {}
+    if (typeof raw !== 'object' || Array.isArray(raw)) throw refuse('INVALID_INPUT', 'The arguments must be an object.')
+    checkText(raw)
+    // Only now: a value that cannot be walked safely must not reach the audit either.
+    call.input = raw
+    const { tool, adapter } = found
+    const native = adapter ? adapter.toNative(raw as Record<string, unknown>, call.principal) : (raw as Record<string, unknown>)
+    if (!tool.run) return { key: undefined, input: parsed(tool.input, native, found.calledAs) }
+    const { idempotency_key, ...rest } = native
+    const key = idempotency_key === undefined ? undefined : parsed(IDEMPOTENCY_KEY, idempotency_key, found.calledAs, 'idempotency_key')
+    return { key, input: parsed(tool.input, rest, found.calledAs) }
+  }
+
+  /** Handles become ids, and every id that the call acts on must lie in the caller's scope as it is now. */
+  async #resolve(tx: Tx, principal: Principal, tool: Tool, input: unknown): Promise<unknown> {
+    return mapIds(tool.places, input, async (kind, use, ref) => {
+      const thing = await this.parts.registry.thing(kind).find(tx, ref)
+      if (!thing) throw notFound(kind, ref)
+      if (use === 'self' && thing.id !== principal.id) throw refuse('PERMISSION_DENIED', `"${ref}" is not you: identity comes from your token.`)
+      if (use === 'act' && tool.scoped) {
+        const outside = inScope(principal, kind, thing.id, thing.within)
+        if (outside) throw outside
+      }
+      return thing.id
+    })
+  }
+
+  async #transact(call: Call, tool: Tool, input: unknown, key: string | undefined, prepared: unknown) {
+    let done: { value: unknown; input: unknown; replayed: boolean } | undefined
+    for (let attempt = 0; ; attempt++) {
+      try {
+        await this.parts.storage.write(async (tx) => {
+          done = undefined
+          done = await this.#inTransaction(tx, call, tool, input, key, prepared)
+        })
+        break
+      } catch (error) {
+        if (!(error instanceof TransientFault)) throw error
+        if (attempt === RETRIES) throw refuse('TRANSIENT_ERROR', `Storage did not answer: ${error.message}. Nothing was written.`, { hint: 'Try again in a moment.' })
+        await delay(RETRY_DELAY_MS)
+        // The fault may have struck after the commit: running the call again would apply it twice.
+        if (done && (await this.parts.ledger.committed(this.parts.storage.view, call.id).catch(() => false))) break
+      }
+    }
+    void this.parts.feed.pump()
+    if (!done) throw new Error('a transaction ended without an outcome')
+    return done
+  }
+
+  async #inTransaction(tx: Tx, call: Call, tool: Tool, input: unknown, key: string | undefined, prepared: unknown) {
+    const { ledger, identity, host } = this.parts
+    const principal = call.principal.kind === 'system' ? call.principal : await identity.refresh(tx, call.principal)
+    if (!principal) throw refuse('AUTH_STALE_TOKEN', 'This token was revoked while the call was waiting.')
+    const resolved = await this.#resolve(tx, principal, tool, input)
+    const inputHash = key === undefined ? '' : host.hash(canonicalJson(input))
+    const before = key === undefined ? undefined : await ledger.remembered(tx, principal.id, tool.name, key, call.at)
+    if (before) {
+      if (before.input_hash !== inputHash) throw refuse('IDEMPOTENCY_MISMATCH', `The idempotency_key "${key}" was used with another input.`, { hint: 'Use a new key for a new intent.' })
+      const value = JSON.parse(before.answer) as { refusal?: ErrorBody; value?: unknown }
+      await this.#audit(tx, call, 'replayed', value.refusal?.code ?? null, value.value)
+      return { value: value.refusal ? new Refusal(value.refusal) : value.value, input: resolved, replayed: true }
+    }
+    const events: NewEvent[] = []
+    const value = await tool.run?.({ ...this.#callContext(call), principal: onLane(principal, call.lane), tx, emit: (e) => events.push(e), id: host.id } satisfies RunContext, resolved, prepared)
+    const refused = value instanceof Refusal
+    const checked = refused || tool.watch ? value : this.#checked(tool, value)
+    await ledger.append(tx, events, { id: call.id, at: call.at, actor: principal.id })
+    if (key !== undefined) {
+      const answer = JSON.stringify(refused ? { refusal: value.body } : { value: withoutSecrets(checked) })
+      await ledger.remember(tx, principal.id, tool.name, key, { input_hash: inputHash, answer }, call.at)
+    }
+    await this.#audit(tx, call, refused ? 'refused' : 'ok', refused ? value.body.code : null, refused ? value.body : checked)
+    return { value: checked, input: resolved, replayed: false }
+  }
+
+  #checked(tool: Tool, value: unknown): unknown {
+    if (value instanceof Refusal) return value
+    const result = tool.output.safeParse(value)
+    if (result.success) return result.data
+    throw new Error(`${tool.name} broke its own output schema: ${result.error.message}`)
+  }
+
+  #callContext(call: Call) {
+    return { principal: onLane(call.principal, call.lane), callId: call.id, now: call.at, setting: <T>(key: string) => this.parts.settings.get<T>(key) }
+  }
+
+  #lookContext(call: Call): LookContext {
+    const { ledger, storage, ports, feed } = this.parts
+    return {
+      ...this.#callContext(call),
+      view: storage.view,
+      ports,
+      signal: call.request.signal ?? NEVER,
+      cursor: () => ledger.head(storage.view),
+      tail: (after: Cursor | undefined, filter: EventFilter, limit: number) => feed.read(call.principal, after, filter, limit),
+    }
+  }
+
+  #watchContext(call: Call, look: LookContext): WatchContext {
+    const { feed, host } = this.parts
+    const holdMs = call.request.holdMs ?? DEFAULT_HOLD_MS
+    const left = () => Math.max(0, holdMs - (host.monotonic() - call.began))
+    return { ...look, waitFor: (after, filter, timeoutMs) => feed.wait(call.principal, after, filter, { timeoutMs, holdMs: left(), signal: look.signal }) }
+  }
+
+  #record(call: Call, outcome: CallRecord['outcome'], code: Code | null, output: unknown): CallRecord {
+    const { principal, request, found } = call
+    const record: CallRecord = {
+      id: call.id,
+      at: call.at,
+      principal: principal.id,
+      principal_kind: principal.kind,
+      token: principal.tokenId ?? null,
+      by: principal.by ?? null,
+      lane: call.lane,
+      surface: request.surface,
+      dialect: found?.dialect?.name ?? null,
+      tool: found?.tool.name ?? request.tool.slice(0, 100),
+      outcome,
+      code,
+      input: auditJson(call.input),
+      output: auditJson(output),
+      duration_ms: Math.round(this.parts.host.monotonic() - call.began),
+    }
+    return record
+  }
+
+  async #audit(tx: Tx, call: Call, outcome: CallRecord['outcome'], code: Code | null, output: unknown): Promise<void> {
+    const record = this.#record(call, outcome, code, output)
+    await this.parts.ledger.audit(tx, [record])
+    this.parts.onCall?.(record)
+  }
+
+  #auditRead(call: Call, value: unknown): void {
+    const refused = value instanceof Refusal
+    // A read's answer can be large and is in the database anyway: the audit keeps who asked what.
+    const record = this.#record(call, refused ? 'refused' : 'ok', refused ? value.body.code : null, null)
+    this.parts.auditLater(record)
+    this.parts.onCall?.(record)
+  }
+
+  async #fail(call: Call, error: unknown): Promise<Answer> {
+    const { found } = call
+    const body = this.#bodyOf(error, { id: call.id, tool: found?.calledAs ?? call.request.tool })
+    const failed = body.code === 'INTERNAL_ERROR' || body.code === 'TRANSIENT_ERROR'
+    const record = this.#record(call, failed ? 'failed' : 'refused', body.code, failed ? { ...body, stack: stackOf(error) } : body)
+    this.parts.onCall?.(record)
+    if (found && !found.tool.run) this.parts.auditLater(record)
+    else await this.parts.storage.write((tx) => this.parts.ledger.audit(tx, [record])).catch(() => this.parts.auditLater(record))
+    return this.#shape(call, body)
+  }
+
+  #bodyOf(error: unknown, call: { id: string; tool: string }): ErrorBody {
+    if (error instanceof Refusal) return error.body
+    this.parts.onDefect(error, call)
+    return { code: 'INTERNAL_ERROR', message: `${call.tool} failed inside Signalbox; nothing was written. Quote ${call.id} when you report it.` }
+  }
+
+  #shape(call: Call, body: ErrorBody): Answer {
+    const dialect = call.found?.dialect ?? (call.request.dialect ? this.parts.registry.dialects.get(call.request.dialect) : undefined)
+    return dialect ? { ok: false, error: body, shaped: dialect.error(body, call.request.tool) } : { ok: false, error: body }
+  }
+}
+
+export function unauthenticated(): ErrorBody {
+  return { code: 'UNAUTHENTICATED', message: CODES.UNAUTHENTICATED.meaning, hint: 'Send "Authorization: Bearer <token>". The owner\'s token is in $SIGNALBOX_HOME/owner.token; agents get theirs from agent_invite.' }
+}
+
+function parsed<S extends z.ZodType>(schema: S, value: unknown, tool: string, at?: string): z.output<S> {
+  const result = schema.safeParse(value)
+  if (result.success) return result.data
+  const issues = result.error.issues.slice(0, 5).map((issue) => {
+    const path = at ?? issue.path.map((p) => (typeof p === 'number' ? `[${p}]` : `.${String(p)}`)).join('').replace(/^\./, '')
+    return { path, message: issue.message }
+  })
+  const named = issues.map((i) => /^([A-Z_]+): /.exec(i.message)?.[1]).find((code) => code !== undefined && isCode(code))
+  const sentence = issues.map((i) => `${i.path || 'arguments'}: ${i.message.replace(/^[A-Z_]+: /, '')}`).join('; ')
+  throw refuse((named as Code | undefined) ?? 'INVALID_INPUT', `${tool}: ${sentence}`.slice(0, 1_000), { details: { issues } })
+}
+
+function stackOf(error: unknown): string {
+  return redactText(error instanceof Error ? (error.stack ?? error.message) : String(error))
+}
+
+function delay(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}

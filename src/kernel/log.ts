@@ -1,0 +1,193 @@
+import type { Code } from './error.ts'
+import { type Cursor, type EventFilter, type LoggedEvent, matches, type NewEvent } from './event.ts'
+import { mayRead, type Principal } from './policy.ts'
+import type { Storage, Tx } from './storage.ts'
+import type { Waited } from './tool.ts'
+
+/** One row of the audit: who asked what, and how it ended. */
+export interface CallRecord {
+  id: string
+  at: number
+  principal: string
+  principal_kind: string
+  token: string | null
+  /** The person behind the call, when a person acts for an agent. */
+  by: string | null
+  lane: string
+  surface: string
+  dialect: string | null
+  tool: string
+  outcome: 'ok' | 'replayed' | 'refused' | 'failed'
+  code: Code | null
+  input: string
+  output: string
+  duration_ms: number
+}
+
+export interface StoredAnswer {
+  input_hash: string
+  answer: string
+}
+
+/** The two append-only tables and what belongs to them. */
+export interface Ledger {
+  append(tx: Tx, events: NewEvent[], call: { id: string; at: number; actor: string }): Promise<void>
+  audit(tx: Tx, calls: CallRecord[]): Promise<void>
+  committed(view: Tx, callId: string): Promise<boolean>
+  /** Events after the cursor in commit order; rejects with INVALID_CURSOR on one this log never issued. */
+  tail(view: Tx, after: Cursor, filter: EventFilter, limit: number): Promise<LoggedEvent[]>
+  head(view: Tx): Promise<Cursor>
+  start(view: Tx): Promise<Cursor>
+  /** Whether `a` comes after `b`. */
+  isAfter(a: Cursor, b: Cursor): boolean
+  remembered(tx: Tx, principal: string, tool: string, key: string, now: number): Promise<StoredAnswer | undefined>
+  remember(tx: Tx, principal: string, tool: string, key: string, stored: StoredAnswer, now: number): Promise<void>
+  countRefusals(tx: Tx, counts: { source: string; reason: string; count: number; at: number }[]): Promise<void>
+  /** Drops what has outlived its use: idempotency keys after 24 h. */
+  forget(tx: Tx, now: number): Promise<void>
+}
+
+const PAGE = 500
+
+/**
+ * The one place where "something was committed" becomes "someone is told". After each commit it reads the new events
+ * once and hands them to every waiter and stream; nobody polls.
+ */
+export class Feed {
+  readonly #ledger: Ledger
+  readonly #storage: Storage
+  readonly #listeners = new Set<(events: LoggedEvent[]) => void>()
+  readonly #waiting = new Set<Wake>()
+  #interrupted = false
+  #head: Cursor
+  #pumping: Promise<void> | undefined
+  #again = false
+
+  private constructor(ledger: Ledger, storage: Storage, head: Cursor) {
+    this.#ledger = ledger
+    this.#storage = storage
+    this.#head = head
+  }
+
+  static async open(ledger: Ledger, storage: Storage): Promise<Feed> {
+    return new Feed(ledger, storage, await ledger.head(storage.view))
+  }
+
+  get head(): Cursor {
+    return this.#head
+  }
+
+  get waiters(): number {
+    return this.#waiting.size
+  }
+
+  get readers(): number {
+    return this.#listeners.size - this.#waiting.size
+  }
+
+  /** Call after every commit that may have brought events. Calls made meanwhile are folded into one more round. */
+  pump(): Promise<void> {
+    this.#again = true
+    this.#pumping ??= this.#drain().finally(() => {
+      this.#pumping = undefined
+    })
+    return this.#pumping
+  }
+
+  async #drain(): Promise<void> {
+    while (this.#again) {
+      this.#again = false
+      for (;;) {
+        const events = await this.#ledger.tail(this.#storage.view, this.#head, {}, PAGE)
+        const last = events.at(-1)
+        if (!last) break
+        this.#head = last.cursor
+        for (const listener of this.#listeners) listener(events)
+        if (events.length < PAGE) break
+      }
+    }
+  }
+
+  subscribe(listener: (events: LoggedEvent[]) => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  /** Ends every wait; their callers get the cursor to go on from. */
+  interrupt(): void {
+    this.#interrupted = true
+    for (const wake of this.#waiting) wake.now('interrupted')
+  }
+
+  /** Pages through what the reader may see. */
+  async read(principal: Principal, after: Cursor | undefined, filter: EventFilter, limit: number): Promise<LoggedEvent[]> {
+    const found: LoggedEvent[] = []
+    let from = after ?? (await this.#ledger.start(this.#storage.view))
+    while (found.length < limit) {
+      const page = await this.#ledger.tail(this.#storage.view, from, filter, PAGE)
+      found.push(...page.filter((event) => mayRead(principal, event)))
+      const last = page.at(-1)
+      if (!last || page.length < PAGE) break
+      from = last.cursor
+    }
+    return found.slice(0, limit)
+  }
+
+  async wait(
+    principal: Principal,
+    after: Cursor,
+    filter: EventFilter,
+    limits: { timeoutMs: number; holdMs: number; signal: AbortSignal },
+  ): Promise<Waited> {
+    const wake = new Wake()
+    this.#waiting.add(wake)
+    const interrupt = () => wake.now('interrupted')
+    limits.signal.addEventListener('abort', interrupt)
+    if (limits.signal.aborted || this.#interrupted) interrupt()
+    // Subscribed before the first look: an event between the two would otherwise be missed until the next one.
+    const unsubscribe = this.subscribe((events) => {
+      if (events.some((event) => matches(filter, event) && mayRead(principal, event))) wake.now('events')
+    })
+    const held = limits.holdMs < limits.timeoutMs
+    const timer = setTimeout(() => wake.now(held ? 'hold' : 'timeout'), Math.min(limits.holdMs, limits.timeoutMs))
+    try {
+      for (;;) {
+        const events = await this.read(principal, after, filter, PAGE)
+        if (events.length) return { events, ended: 'events' }
+        const reason = await wake.promise
+        if (reason !== 'events') return { events: [], ended: reason }
+        wake.rearm()
+      }
+    } finally {
+      clearTimeout(timer)
+      unsubscribe()
+      this.#waiting.delete(wake)
+      limits.signal.removeEventListener('abort', interrupt)
+    }
+  }
+}
+
+type Reason = Waited['ended']
+
+/** A promise that can be armed again after events. Any other reason is final: it must not be lost between two looks. */
+class Wake {
+  promise!: Promise<Reason>
+  #resolve!: (reason: Reason) => void
+  #final: Reason | undefined
+
+  constructor() {
+    this.rearm()
+  }
+
+  now(reason: Reason): void {
+    if (reason !== 'events') this.#final ??= reason
+    this.#resolve(reason)
+  }
+
+  rearm(): void {
+    this.promise = new Promise((resolve) => {
+      this.#resolve = resolve
+    })
+    if (this.#final) this.#resolve(this.#final)
+  }
+}

@@ -1,0 +1,38 @@
+/** Values under these keys are secrets wherever they stand. */
+const SECRET_KEY = /^(.*_)?(token|secret|password|passwd|api_?key|authorization|private_?key|credentials?)$/i
+
+/** Things that look like a secret inside other text: ours, bearer headers, and the common providers' keys. */
+const SECRET_TEXT =
+  /\b(sbx_[a-z]+_[A-Za-z0-9_-]{20,}|[Bb]earer\s+[A-Za-z0-9._~+/-]{16,}=*|sk-[A-Za-z0-9_-]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|AKIA[0-9A-Z]{16}|AIza[0-9A-Za-z_-]{30,}|xox[abprs]-[A-Za-z0-9-]{10,})/g
+
+export const REDACTED = '[redacted]'
+
+export function redactText(text: string): string {
+  return text.replace(SECRET_TEXT, REDACTED)
+}
+
+/** A copy in which every secret is replaced. */
+export function redact(value: unknown): unknown {
+  return replaceSecrets(value, REDACTED)
+}
+
+/** A copy in which secret fields are null: what an idempotent replay may answer. */
+export function withoutSecrets(value: unknown): unknown {
+  return replaceSecrets(value, null)
+}
+
+function replaceSecrets(value: unknown, replacement: string | null): unknown {
+  if (typeof value === 'string') return redactText(value)
+  if (Array.isArray(value)) return value.map((item) => replaceSecrets(item, replacement))
+  if (typeof value !== 'object' || value === null) return value
+  const entries = Object.entries(value).map(([key, inner]) =>
+    SECRET_KEY.test(key) && typeof inner === 'string' ? [key, replacement] : [key, replaceSecrets(inner, replacement)],
+  )
+  return Object.fromEntries(entries)
+}
+
+/** JSON for the audit: redacted, and cut at `limit` characters with a note of how much is missing. */
+export function auditJson(value: unknown, limit = 4_096): string {
+  const text = JSON.stringify(redact(value) ?? null)
+  return text.length <= limit ? text : JSON.stringify({ cut: text.slice(0, limit - 100), characters: text.length })
+}

@@ -1,0 +1,120 @@
+import type { Capability, SettingDefinition } from './capability.ts'
+import type { Dialect, DialectTool } from './dialect.ts'
+import { refuse } from './error.ts'
+import type { Thing } from './id.ts'
+import type { Tool } from './tool.ts'
+
+export interface Found {
+  tool: Tool
+  calledAs: string
+  dialect?: Dialect
+  adapter?: DialectTool
+}
+
+/** Everything that the capabilities and dialects declare, looked up by name. */
+export class Registry {
+  readonly tools: Tool[]
+  readonly capabilities: Capability[]
+  readonly dialects: Map<string, Dialect>
+  readonly settings: Record<string, SettingDefinition>
+  readonly #byName: Map<string, Tool>
+  readonly #things: Map<string, Thing>
+
+  constructor(capabilities: Capability[], dialects: Dialect[]) {
+    this.capabilities = capabilities
+    this.tools = capabilities.flatMap((c) => c.tools)
+    this.#byName = unique(this.tools, (tool) => tool.name)
+    this.#things = unique(capabilities.flatMap((c) => c.things ?? []), (thing) => thing.kind)
+    this.dialects = unique(dialects, (dialect) => dialect.name)
+    this.settings = Object.assign({}, ...capabilities.map((c) => c.settings ?? {}))
+    for (const dialect of dialects) for (const tool of dialect.tools) this.tool(tool.native)
+  }
+
+  tool(name: string): Tool {
+    const tool = this.#byName.get(name)
+    if (!tool) throw new Error(`no tool is declared as ${name}`)
+    return tool
+  }
+
+  thing(kind: string): Thing {
+    const thing = this.#things.get(kind)
+    if (!thing) throw new Error(`no capability says how to find a ${kind}`)
+    return thing
+  }
+
+  dialect(name: string): Dialect {
+    const dialect = this.dialects.get(name)
+    if (dialect) return dialect
+    throw refuse('INVALID_INPUT', `There is no dialect "${name}".`, { suggestions: [...this.dialects.keys()] })
+  }
+
+  /** Native names win; without a dialect a seed's name works when only one dialect has it. */
+  find(name: string, dialectName?: string): Found {
+    if (dialectName !== undefined) {
+      const dialect = this.dialect(dialectName)
+      const adapter = dialect.tools.find((tool) => tool.name === name)
+      if (adapter) return { tool: this.tool(adapter.native), calledAs: name, dialect, adapter }
+    }
+    const native = this.#byName.get(name)
+    if (native) return { tool: native, calledAs: name }
+    const candidates = this.#seeds(name)
+    if (candidates.length > 1) throw this.#ambiguous(name, candidates)
+    return candidates[0] ?? this.#unknown(name)
+  }
+
+  #seeds(name: string): Found[] {
+    return [...this.dialects.values()].flatMap((dialect) => {
+      const adapter = dialect.tools.find((tool) => tool.name === name)
+      return adapter ? [{ tool: this.tool(adapter.native), calledAs: name, dialect, adapter }] : []
+    })
+  }
+
+  #ambiguous(name: string, candidates: Found[]) {
+    const options = candidates.map((c) => `${c.tool.name} (dialect ${c.dialect?.name})`)
+    return refuse('AMBIGUOUS_TOOL', `"${name}" means ${options.join(' or ')}.`, {
+      hint: 'Use the native name, or connect with ?dialect=<name>.',
+      suggestions: candidates.map((c) => c.tool.name),
+    })
+  }
+
+  #unknown(name: string): never {
+    const suggestions = closest(name, [...this.#byName.values()].filter((t) => !t.internal).map((t) => t.name))
+    throw refuse('TOOL_NOT_FOUND', `There is no tool "${name.slice(0, 80)}".`, {
+      hint: suggestions.length ? `Did you mean ${suggestions[0]}?` : 'tools/list names what you may call.',
+      suggestions,
+    })
+  }
+}
+
+function unique<T>(items: T[], key: (item: T) => string): Map<string, T> {
+  const map = new Map<string, T>()
+  for (const item of items) {
+    if (map.has(key(item))) throw new Error(`"${key(item)}" is declared twice`)
+    map.set(key(item), item)
+  }
+  return map
+}
+
+/** Up to three names that are a few keystrokes away. */
+export function closest(name: string, names: string[]): string[] {
+  const wanted = name.slice(0, 60)
+  return names
+    .map((candidate) => ({ candidate, d: distance(wanted, candidate) }))
+    .filter(({ d, candidate }) => d <= Math.max(2, candidate.length / 3))
+    .sort((a, b) => a.d - b.d)
+    .slice(0, 3)
+    .map(({ candidate }) => candidate)
+}
+
+function distance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i)
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i]
+    for (let j = 1; j <= b.length; j++) {
+      const swap = (row[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1)
+      next.push(Math.min(swap, (row[j] as number) + 1, (next[j - 1] as number) + 1))
+    }
+    row = next
+  }
+  return row[b.length] as number
+}

@@ -1,0 +1,144 @@
+import { z } from 'zod'
+import type { Refusal } from './error.ts'
+import type { Cursor, EventFilter, LoggedEvent, NewEvent } from './event.ts'
+import { type Places, placesOf } from './id.ts'
+import type { Principal, Profile } from './policy.ts'
+import type { Tx } from './storage.ts'
+
+export type Impact = 'read' | 'write' | 'destructive'
+
+/** Adapters by name; each file under ports/ adds its own. */
+// biome-ignore lint/suspicious/noEmptyInterface: ports/ files merge into it
+export interface Ports {}
+
+export interface CallContext {
+  /** With the profile that this connection reaches. */
+  readonly principal: Principal
+  readonly callId: string
+  /** Milliseconds since 1970, read once per call. */
+  readonly now: number
+  /** The current value of a setting, hot. */
+  setting<T>(key: string): T
+}
+
+/** A transaction: rows and events, all or nothing. It may be run again before it commits. */
+export interface RunContext extends CallContext {
+  readonly tx: Tx
+  emit(event: NewEvent): void
+  /** A new sortable, unguessable id. */
+  id(prefix: string): string
+}
+
+/** A look holds no transaction; it may use ports. */
+export interface LookContext extends CallContext {
+  readonly view: Tx
+  readonly ports: Ports
+  readonly signal: AbortSignal
+  /** Where the log ends now. Read it before the rows, so that what follows it can only repeat, never miss. */
+  cursor(): Promise<Cursor>
+  /** What the caller may read of the log, oldest first; from its beginning without a cursor. */
+  tail(after: Cursor | undefined, filter: EventFilter, limit: number): Promise<LoggedEvent[]>
+}
+
+/** How a wait ended: by events, by the time the caller gave it, by our own ceiling (ask again), or by shutdown. */
+export type Waited = { events: LoggedEvent[]; ended: 'events' | 'timeout' | 'hold' | 'interrupted' }
+
+/** A watch follows the log without polling and without a transaction. */
+export interface WatchContext extends LookContext {
+  /** Resolves with the events after the cursor that fit, at once when there are some. */
+  waitFor(after: Cursor, filter: EventFilter, timeoutMs: number): Promise<Waited>
+}
+
+type Shape<In, Out, Between> =
+  | { run(ctx: RunContext, input: In): Promise<Out | Refusal>; look?: never; watch?: never; prepare?: never }
+  | { look(ctx: LookContext, input: In): Promise<Out | Refusal>; run?: never; watch?: never; prepare?: never }
+  | { watch(ctx: WatchContext, input: In): Promise<Out | Refusal>; run?: never; look?: never; prepare?: never }
+  | {
+      /** A look at the outside world, whose finding the transaction then uses. */
+      prepare(ctx: LookContext, input: In): Promise<Between | Refusal>
+      run(ctx: RunContext, input: In, prepared: Between): Promise<Out | Refusal>
+      look?: never
+      watch?: never
+    }
+  | {
+      /** A transaction whose outcome the caller then waits for; a replay of the key waits again. */
+      run(ctx: RunContext, input: In): Promise<Between | Refusal>
+      watch(ctx: WatchContext, input: In, begun: Between): Promise<Out | Refusal>
+      look?: never
+      prepare?: never
+    }
+
+interface Declaration<I extends z.ZodObject, O extends z.ZodObject> {
+  /** `<noun>_<verb>`, lower snake case, at most 40 characters. */
+  name: string
+  title: string
+  /** One line: every client resends it to the model on every turn. */
+  description: string
+  input: I
+  output: O
+  impact: Impact
+  profile: Profile
+  /** `person`: no agent may call it, whatever its role or globs. `owner`: only the person who owns the daemon. */
+  by?: 'person' | 'owner'
+  /** `open`: ids in the input are looked up but not scope-checked. Default: reads are open, writes are scoped. */
+  scope?: 'open' | 'own'
+  /** A failure also reaches the human. */
+  critical?: boolean
+  /** For the daemon itself; on no surface. */
+  internal?: boolean
+  /** Kept loaded by clients that defer the rest: about six tools. */
+  core?: boolean
+}
+
+export interface Tool extends Declaration<z.ZodObject, z.ZodObject> {
+  places: Places | undefined
+  /** Whether acting ids must lie in the caller's scope. */
+  scoped: boolean
+  inputJson: Record<string, unknown>
+  outputJson: Record<string, unknown>
+  // biome-ignore lint/suspicious/noExplicitAny: each declaration is typed; the registry holds them together
+  run?(ctx: RunContext, input: any, prepared?: any): Promise<unknown>
+  // biome-ignore lint/suspicious/noExplicitAny: see run
+  look?(ctx: LookContext, input: any): Promise<unknown>
+  // biome-ignore lint/suspicious/noExplicitAny: see run
+  watch?(ctx: WatchContext, input: any, begun?: any): Promise<unknown>
+  // biome-ignore lint/suspicious/noExplicitAny: see run
+  prepare?(ctx: LookContext, input: any): Promise<unknown>
+}
+
+export type TypedTool<N extends string, I extends z.ZodObject, O extends z.ZodObject> = Tool & {
+  name: N
+  input: I
+  output: O
+}
+
+export const IDEMPOTENCY_KEY = z.string().min(1).max(200)
+
+const KEY_JSON = {
+  type: 'string',
+  minLength: 1,
+  maxLength: 200,
+  description: 'Repeat a call safely: the same key answers as the first time, for 24 h.',
+}
+
+export function defineTool<const N extends string, I extends z.ZodObject, O extends z.ZodObject, Between = never>(
+  declaration: Declaration<I, O> & { name: N } & Shape<z.output<I>, z.output<O>, Between>,
+): TypedTool<N, I, O> {
+  const tool = declaration as unknown as TypedTool<N, I, O>
+  const writes = tool.run !== undefined
+  if (writes === (tool.impact === 'read')) throw new Error(`${tool.name}: a transaction writes, a look or a watch reads`)
+  const inputJson = jsonSchema(tool.input)
+  if (writes) inputJson.properties = { ...(inputJson.properties as object), idempotency_key: KEY_JSON }
+  return Object.assign(tool, {
+    places: placesOf(tool.input, tool.name),
+    scoped: tool.scope ? tool.scope === 'own' : writes,
+    inputJson,
+    outputJson: jsonSchema(tool.output, 'output'),
+  })
+}
+
+/** Clients forward the whole schema to the model, and `$schema` confuses some of them. */
+function jsonSchema(schema: z.ZodType, io: 'input' | 'output' = 'input'): Record<string, unknown> {
+  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, target: 'draft-2020-12' }) as Record<string, unknown>
+  return rest
+}

@@ -1,0 +1,23 @@
+export interface Health {
+  ok: boolean
+  version: string
+  uptime_seconds: number
+  database: { engine: string; size_bytes: number; queued_writes: number; commits: number; committed_calls: number }
+  waiting_calls: number
+  event_readers: number
+  mcp_sessions: number
+  notices: string[]
+}
+
+/** What the running process knows about itself. */
+export interface Daemon {
+  health(): Health
+  /** Reads every page of the database in a thread of its own. */
+  check(): Promise<{ ok: boolean; problems: string[] }>
+}
+
+declare module '../kernel/tool.ts' {
+  interface Ports {
+    daemon: Daemon
+  }
+}

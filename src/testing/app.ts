@@ -1,0 +1,123 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test as base } from 'vitest'
+import { createGit } from '../adapters/git-cli/index.ts'
+import { type App, type AppOptions, createApp } from '../daemon/app.ts'
+import type { ErrorBody } from '../kernel/error.ts'
+import type { LoggedEvent } from '../kernel/event.ts'
+import type { Answer, Request } from '../kernel/invoke.ts'
+
+type Fields = Record<string, unknown>
+
+/** One identity, calling through the only door, as a surface would. */
+export class Caller {
+  readonly #app: App
+  readonly secret: string
+  readonly id: string
+  readonly handle: string
+
+  constructor(app: App, secret: string, id: string, handle: string) {
+    this.#app = app
+    this.secret = secret
+    this.id = id
+    this.handle = handle
+  }
+
+  invoke(tool: string, input: unknown, more: Partial<Request> = {}): Promise<Answer> {
+    return this.#app.kernel.invoke({ tool, input, credential: { secret: this.secret }, surface: 'http', ...more })
+  }
+
+  // biome-ignore lint/suspicious/noExplicitAny: tests read the answer's fields by name
+  async call(tool: string, input: Fields = {}, more: Partial<Request> = {}): Promise<any> {
+    const answer = await this.invoke(tool, input, more)
+    if (!answer.ok) throw new Error(`${tool} was refused: ${JSON.stringify(answer.error)}`)
+    return answer.value
+  }
+
+  async refused(tool: string, input: unknown = {}, more: Partial<Request> = {}): Promise<ErrorBody> {
+    const answer = await this.invoke(tool, input, more)
+    if (answer.ok) throw new Error(`${tool} was expected to be refused, but answered ${JSON.stringify(answer.value)}`)
+    return answer.error
+  }
+}
+
+export interface TestApp {
+  app: App
+  folder: string
+  owner: Caller
+  agent(role: string, options?: Fields): Promise<Caller>
+  worker(taskId: string): Promise<Caller>
+  project(): Promise<string>
+  // biome-ignore lint/suspicious/noExplicitAny: see call
+  task(fields?: Fields): Promise<any>
+  events(filter?: { type?: string; subject?: string }): Promise<LoggedEvent[]>
+  /** The same database, opened again, as after a crash or restart. */
+  reopen(): Promise<void>
+  close(): Promise<void>
+}
+
+export async function openTestApp(options: Partial<AppOptions> = {}): Promise<TestApp> {
+  const folder = mkdtempSync(join(tmpdir(), 'signalbox-test-'))
+  const open = (ownerSecret: string | undefined) =>
+    createApp({
+      databasePath: join(folder, 'signalbox.db'),
+      ports: { git: createGit(), ownerFile: { stage: async () => {} } },
+      onDefect: () => {},
+      ...options,
+      ownerSecret,
+    })
+  const state = { app: await open(undefined) }
+  const ownerOf = async (app: App) => {
+    const found = await app.identity.authenticate(app.engine.view, app.ownerToken)
+    if (!found) throw new Error('the owner is not known')
+    return new Caller(app, app.ownerToken, found.principal.id, 'owner')
+  }
+  const self: TestApp = {
+    app: state.app,
+    folder,
+    owner: await ownerOf(state.app),
+    async agent(role, more = {}) {
+      const invited = await self.owner.call('agent_invite', { role, ...more })
+      return new Caller(self.app, invited.token, invited.agent_id, invited.handle)
+    },
+    async worker(taskId) {
+      const worker = await self.agent('worker')
+      await self.owner.call('task_assign', { task_id: taskId, agent_id: worker.id })
+      return worker
+    },
+    async project() {
+      const { projects } = await self.owner.call('project_list')
+      return projects[0]?.id ?? (await self.owner.call('project_create', { name: 'Web' })).project_id
+    },
+    async task(fields = {}) {
+      const project_id = await self.project()
+      return (await self.owner.call('task_create', { project_id, title: 'Do it', ...fields })).task
+    },
+    events: async ({ type, subject } = {}) => {
+      const all = await self.app.feed.read({ kind: 'system', id: 'system', name: '', handle: '', profile: 'maintainer', scope: {} }, undefined, { subject, types: type ? [type] : undefined }, 10_000)
+      return all
+    },
+    async reopen() {
+      const secret = self.app.ownerToken
+      await self.app.close()
+      self.app = await open(secret)
+      self.owner = await ownerOf(self.app)
+    },
+    async close() {
+      await self.app.close()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+  return self
+}
+
+/** A fresh app per test; capability suites are written against this alone, so that they run on every engine. */
+export const test = base.extend<{ app: TestApp }>({
+  // biome-ignore lint/correctness/noEmptyPattern: vitest reads the dependencies from the pattern
+  app: async ({}, use) => {
+    const app = await openTestApp()
+    await use(app)
+    await app.close()
+  },
+})
