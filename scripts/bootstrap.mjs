@@ -85,6 +85,7 @@ export function sourceFingerprint() {
 
 /**
  * Runs a command in the checkout. Resolves when it has ended, never rejects: a command that cannot be started has code 127.
+ * A SIGTERM meanwhile ends the command, then this process.
  * @returns {Promise<{ code: number, output: string }>} `output` is filled only with `capture`
  */
 export function run(command, args, { capture = false, env = process.env, cwd = ROOT } = {}) {
@@ -92,8 +93,11 @@ export function run(command, args, { capture = false, env = process.env, cwd = R
     const child = spawn(command, args, { cwd, env, stdio: capture ? ['ignore', 'pipe', 'pipe'] : 'inherit' })
     let output = ''
     for (const stream of [child.stdout, child.stderr]) stream?.setEncoding('utf8').on('data', (text) => (output += text))
-    const stop = () => child.kill('SIGTERM')
-    process.on('SIGTERM', stop)
+    const stop = () => {
+      child.once('close', () => process.exit(143))
+      child.kill('SIGTERM')
+    }
+    process.once('SIGTERM', stop)
     const end = (code) => {
       process.off('SIGTERM', stop)
       resolve({ code, output })
@@ -149,7 +153,7 @@ function failInstall({ code, output }) {
   const tail = output
     .split('\n')
     .filter((line) => line.trim() !== '' && !line.startsWith('npm warn'))
-    .slice(-25)
+    .slice(-12)
   if (tail.length > 0) console.error(tail.map((line) => `  | ${line}`).join('\n'))
   if (code === 127) {
     fail('npm was not found', 'npm comes with Node.js: install Node.js 20, 22 or 24 with npm, and run the command again.')

@@ -13,3 +13,7 @@ export const capabilities: Capability[] = [
 ]
 
 const settingDefinitions: Record<string, SettingDefinition> = Object.assign({}, ...capabilities.map((c) => c.settings ?? {}))
+
+/** What the daemon and its streams act on themselves. */
+export { createIdentity, ensureOwner, tokenEnded, tokenRotated } from './agent/index.ts'
+export { settingChanged, storedSettings } from './system/index.ts'

@@ -1,6 +1,4 @@
-import { capabilities as allCapabilities } from '../capabilities/index.ts'
-import { createIdentity, ensureOwner, tokenRotated } from '../capabilities/agent/index.ts'
-import { settingChanged, storedSettings } from '../capabilities/system/index.ts'
+import { capabilities as allCapabilities, createIdentity, ensureOwner, settingChanged, storedSettings, tokenRotated } from '../capabilities/index.ts'
 import type { Engine } from '../db/engine.ts'
 import { sqliteLedger } from '../db/ledger.ts'
 import { openSqlite } from '../db/sqlite.ts'

@@ -1,0 +1,43 @@
+import type { Storage } from '../kernel/storage.ts'
+import type { CoreTables } from './core.ts'
+import { tables } from './tables.ts'
+
+/** A 2025-era MCP session as it must be known to be taken up again after a restart. */
+export interface StoredSession {
+  id: string
+  /** The id of the token that opened it; with any other it does not exist. */
+  token: string
+  dialect: string | null
+  lane: string
+  /** The client's initialize request, to be replayed into a new transport. */
+  initialize: string
+}
+
+export interface SessionStore {
+  find(id: string): Promise<StoredSession | undefined>
+  add(session: StoredSession): Promise<void>
+  remove(id: string): Promise<void>
+  /** Says that these are alive, and forgets what nobody has used for a week. */
+  keep(ids: string[]): Promise<void>
+}
+
+const WEEK_MS = 7 * 86_400_000
+
+export function createSessionStore(storage: Storage, now: () => number): SessionStore {
+  return {
+    find: (id) => tables<CoreTables>(storage.view).selectFrom('mcp_sessions').selectAll().where('id', '=', id).executeTakeFirst(),
+    async add(session) {
+      await storage.write((tx) => tables<CoreTables>(tx).insertInto('mcp_sessions').values({ ...session, at: now(), seen_at: now() }).execute())
+    },
+    async remove(id) {
+      await storage.write((tx) => tables<CoreTables>(tx).deleteFrom('mcp_sessions').where('id', '=', id).execute())
+    },
+    async keep(ids) {
+      await storage.write(async (tx) => {
+        const db = tables<CoreTables>(tx)
+        for (let i = 0; i < ids.length; i += 100) await db.updateTable('mcp_sessions').set({ seen_at: now() }).where('id', 'in', ids.slice(i, i + 100)).execute()
+        await db.deleteFrom('mcp_sessions').where('seen_at', '<', now() - WEEK_MS).execute()
+      })
+    },
+  }
+}

@@ -1,0 +1,231 @@
+import type { HttpBindings } from '@hono/node-server'
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
+import { readRequestBody } from '@modelcontextprotocol/server'
+import { type Context, Hono } from 'hono'
+import { CODES, type ErrorBody, Refusal, refuse } from '../kernel/error.ts'
+import type { EventFilter } from '../kernel/event.ts'
+import { type Answer, type Kernel, type Surface, unauthenticated } from '../kernel/invoke.ts'
+import type { Feed, Ledger } from '../kernel/log.ts'
+import type { Lane, Principal } from '../kernel/policy.ts'
+import type { Health } from '../ports/daemon.ts'
+import type { McpSurface } from './mcp.ts'
+import type { Metrics } from './metrics.ts'
+import type { EventStreams } from './sse.ts'
+
+export interface HttpParts {
+  kernel: Kernel
+  feed: Feed
+  ledger: Ledger
+  mcp: McpSurface
+  streams: EventStreams
+  metrics: Metrics
+  health(): Health
+  /** Hostnames that the Host header may carry, besides the loopback ones. */
+  allowedHosts: string[]
+  holdMs?: number
+  log(message: string, details: object): void
+}
+
+type Env = { Bindings: HttpBindings }
+type Ctx = Context<Env>
+
+const MAX_BODY = 1_048_576
+const LOOPBACK = ['localhost', '127.0.0.1', '[::1]']
+
+export function createHttp(parts: HttpParts): Hono<Env> {
+  const app = new Hono<Env>()
+  const hosts = new Set([...LOOPBACK, ...parts.allowedHosts])
+
+  app.use(async (c, next) => {
+    const foreign = foreignSource(c, hosts)
+    if (foreign) {
+      parts.kernel.parts.countRefusal(sourceOf(c), 'FOREIGN_SOURCE')
+      return answerError(c, { code: 'PERMISSION_DENIED', message: foreign }, 403)
+    }
+    await next()
+    harden(c)
+  })
+  app.onError((error, c) => {
+    if (error instanceof Refusal) return answerError(c, error.body)
+    parts.log('request failed', { path: c.req.path, error: String(error) })
+    return answerError(c, { code: 'INTERNAL_ERROR', message: 'Signalbox failed on this request.' })
+  })
+  app.notFound((c) => answerError(c, { code: 'RESOURCE_NOT_FOUND', message: `There is nothing at ${c.req.method} ${c.req.path.slice(0, 100)}.`, hint: 'Tools are at POST /api/tools/<name>, MCP at /mcp, events at GET /api/events.' }))
+
+  app.get('/healthz', (c) => {
+    const { ok, version, uptime_seconds } = parts.health()
+    return c.json({ ok, version, uptime_seconds })
+  })
+
+  app.get('/metrics', async (c) => {
+    await requirePrincipal(c, parts)
+    return c.text(parts.metrics.render(gauges(parts)))
+  })
+
+  app.get('/api/tools', async (c) => {
+    const { principal } = await requirePrincipal(c, parts)
+    const found = parts.kernel.permitted(principal, laneOf(c), c.req.query('dialect'))
+    return c.json({
+      ok: true,
+      tools: found.map(({ tool, calledAs, adapter }) => ({
+        name: calledAs,
+        title: tool.title,
+        description: adapter?.description ?? tool.description,
+        impact: tool.impact,
+        profile: tool.profile,
+        input: adapter?.inputJson ?? tool.inputJson,
+        output: adapter ? undefined : tool.outputJson,
+      })),
+    })
+  })
+
+  app.post('/api/tools/:name', async (c) => {
+    const secret = bearer(c)
+    if (!secret) return answerError(c, refused(parts, c))
+    const input = await jsonBody(c)
+    const answer = await parts.kernel.invoke({
+      tool: c.req.param('name'),
+      input,
+      credential: { secret },
+      surface: surfaceOf(c),
+      lane: laneOf(c),
+      dialect: c.req.query('dialect'),
+      actFor: c.req.header('signalbox-act-for'),
+      source: sourceOf(c),
+      signal: c.req.raw.signal,
+      holdMs: parts.holdMs,
+    })
+    return answerJson(c, answer)
+  })
+
+  app.get('/api/events', async (c) => {
+    const { principal } = await requirePrincipal(c, parts)
+    const after = c.req.header('last-event-id') ?? c.req.query('after') ?? parts.feed.head
+    // A bad cursor must be a clear answer, not a stream that never speaks.
+    await parts.ledger.tail(parts.kernel.parts.storage.view, after, {}, 1)
+    void parts.streams.attach(c.env.outgoing as never, principal, filterOf(c), after).catch(() => c.env.outgoing.destroy())
+    return RESPONSE_ALREADY_SENT
+  })
+
+  app.all('/mcp', async (c) => {
+    const found = await requirePrincipal(c, parts)
+    const body = c.req.method === 'POST' ? await jsonBody(c) : undefined
+    const dialect = c.req.query('dialect')
+    if (dialect !== undefined) parts.kernel.parts.registry.dialect(dialect)
+    return parts.mcp.handle(c.req.raw, body, {
+      ...found,
+      lane: laneOf(c),
+      surface: 'mcp',
+      source: sourceOf(c),
+      dialect,
+      toolsets: c.req.query('toolsets')?.split(','),
+    })
+  })
+  return app
+}
+
+/** A page in the user's browser can reach loopback: what did not mean to talk to this daemon is turned away first. */
+function foreignSource(c: Ctx, hosts: Set<string>): string | undefined {
+  const host = c.req.header('host') ?? ''
+  const name = host.replace(/:\d+$/, '').toLowerCase()
+  if (!hosts.has(name)) return `The Host header "${host.slice(0, 100)}" is not this daemon's. Set SIGNALBOX_ALLOWED_HOSTS if it should be.`
+  const origin = c.req.header('origin')
+  if (origin === undefined || sameOrigin(origin, host)) return undefined
+  return `Requests from the web page "${origin.slice(0, 100)}" are not accepted.`
+}
+
+/** Exactly our own address, port included: an agent's development server is on this machine too. */
+function sameOrigin(origin: string, host: string): boolean {
+  return [`http://${host}`, `https://${host}`].includes(origin.toLowerCase())
+}
+
+function harden(c: Ctx): void {
+  if (c.res.headers.has('x-hono-already-sent')) return
+  c.res.headers.set('x-content-type-options', 'nosniff')
+  c.res.headers.set('referrer-policy', 'no-referrer')
+  c.res.headers.set('content-security-policy', "default-src 'none'; frame-ancestors 'none'")
+  if (!c.res.headers.has('cache-control')) c.res.headers.set('cache-control', 'no-store')
+}
+
+async function requirePrincipal(c: Ctx, parts: HttpParts): Promise<{ principal: Principal; secret: string }> {
+  const secret = bearer(c)
+  const found = secret ? await parts.kernel.parts.identity.authenticate(parts.kernel.parts.storage.view, secret) : undefined
+  if (!secret || !found) throw new Refusal(refused(parts, c))
+  if (found.stale) {
+    parts.kernel.parts.countRefusal(found.principal.id, 'AUTH_STALE_TOKEN')
+    throw refuse('AUTH_STALE_TOKEN', `This token ${found.stale}.`, { hint: 'Ask for a new one and reconnect.' })
+  }
+  return { principal: found.principal, secret }
+}
+
+function refused(parts: HttpParts, c: Ctx): ErrorBody {
+  parts.kernel.parts.countRefusal(sourceOf(c), 'UNAUTHENTICATED')
+  return unauthenticated()
+}
+
+function bearer(c: Ctx): string | undefined {
+  return /^Bearer ([\w.~+/-]{1,200}=*)$/i.exec(c.req.header('authorization') ?? '')?.[1]
+}
+
+/** Only JSON: a form or text/plain is what a foreign page can send without asking. */
+async function jsonBody(c: Ctx): Promise<unknown> {
+  const type = (c.req.header('content-type') ?? '').split(';')[0]?.trim().toLowerCase()
+  if (type !== 'application/json') throw new Refusal({ code: 'INVALID_INPUT', message: 'Send JSON with Content-Type: application/json.' })
+  const read = await readRequestBody(c.req.raw, MAX_BODY)
+  if (read.tooLarge) throw refuse('PAYLOAD_TOO_LARGE', `The request is larger than ${MAX_BODY} bytes.`, { hint: 'Send less at once; keep long text in files of the repository.' })
+  if (read.text === '') return {}
+  try {
+    return JSON.parse(read.text) as unknown
+  } catch {
+    throw refuse('INVALID_INPUT', 'The body is not valid JSON.')
+  }
+}
+
+function answerJson(c: Ctx, answer: Answer): Response {
+  if (answer.ok) return c.json({ ok: true, result: answer.value })
+  if (answer.shaped) return c.json(answer.shaped, CODES[answer.error.code].status as never)
+  return answerError(c, answer.error)
+}
+
+function answerError(c: Ctx, error: ErrorBody, status: number = CODES[error.code].status): Response {
+  const retry = error.details?.retry_after_seconds
+  if (status === 401) c.header('www-authenticate', 'Bearer realm="signalbox"')
+  if (typeof retry === 'number') c.header('retry-after', String(retry))
+  return c.json({ ok: false, error }, status as never)
+}
+
+/** A person's own token is the admin lane here; a client may ask for less. */
+function laneOf(c: Ctx): Lane {
+  return c.req.query('lane') === 'default' ? 'default' : 'admin'
+}
+
+function surfaceOf(c: Ctx): Surface {
+  return c.req.header('user-agent')?.startsWith('signalbox-cli/') ? 'cli' : 'http'
+}
+
+function sourceOf(c: Ctx): string {
+  return c.env.incoming?.socket?.remoteAddress ?? 'unknown'
+}
+
+function filterOf(c: Ctx): EventFilter {
+  return {
+    types: c.req.query('types')?.split(',').slice(0, 50),
+    project: c.req.query('project'),
+    task: c.req.query('task'),
+  }
+}
+
+function gauges(parts: HttpParts): Record<string, number> {
+  const { database, waiting_calls, mcp_sessions, uptime_seconds } = parts.health()
+  return {
+    uptime_seconds,
+    database_bytes: database.size_bytes,
+    queued_writes: database.queued_writes,
+    commits: database.commits,
+    committed_calls: database.committed_calls,
+    waiting_calls,
+    event_streams: parts.streams.size,
+    mcp_sessions,
+    resident_bytes: process.memoryUsage.rss(),
+  }
+}

@@ -1,0 +1,175 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { createMcpHandler, isInitializeRequest, isLegacyRequest, type ServerEvent, type ServerEventBus, WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server'
+import type { SessionStore, StoredSession } from '../db/mcp-sessions.ts'
+import type { Capability } from '../kernel/capability.ts'
+import type { LoggedEvent } from '../kernel/event.ts'
+import type { Feed } from '../kernel/log.ts'
+import { mayRead } from '../kernel/policy.ts'
+import type { McpConnection, McpServerFactory } from './mcp-server.ts'
+import { createUpdates } from './updates.ts'
+
+export interface McpSurfaceParts {
+  factory: McpServerFactory
+  sessions: SessionStore
+  feed: Feed
+  capabilities: Capability[]
+  newSessionId(): string
+  onError(error: Error): void
+}
+
+export interface McpSurface {
+  handle(request: Request, body: unknown, connection: McpConnection): Promise<Response>
+  sessionCount(): number
+  close(): Promise<void>
+}
+
+interface LiveSession {
+  transport: WebStandardStreamableHTTPServerTransport
+  token: string
+  usedAt: number
+}
+
+const IDLE_MS = 30 * 60_000
+const MOST_LIVE = 500
+const SWEEP_MS = 60_000
+
+/** Both protocol eras on one address: 2026 requests stand alone, 2025 clients keep a session that survives our restart. */
+export function createMcpSurface(parts: McpSurfaceParts): McpSurface {
+  const { factory, sessions, feed } = parts
+  const live = new Map<string, LiveSession>()
+  const adopting = new Map<string, Promise<LiveSession | undefined>>()
+  const asking = new AsyncLocalStorage<McpConnection>()
+  const modern = createMcpHandler(() => factory(required(asking.getStore()), 'modern'), {
+    legacy: 'reject',
+    bus: createBus(feed, parts.capabilities, asking),
+    onerror: parts.onError,
+  })
+
+  async function handle(request: Request, body: unknown, connection: McpConnection): Promise<Response> {
+    if (!(await isLegacyRequest(request, body))) return asking.run(connection, () => modern.fetch(request, { parsedBody: body }))
+    const id = request.headers.get('mcp-session-id')
+    if (id) return inSession(id, request, body, connection)
+    if (isInitializeRequest(body)) return begin(request, body, connection)
+    return rpcError(400, -32_000, 'No MCP session: send initialize first, or use protocol 2026-07-28.')
+  }
+
+  async function begin(request: Request, body: unknown, connection: McpConnection): Promise<Response> {
+    const stored = { id: parts.newSessionId(), token: tokenOf(connection), dialect: connection.dialect ?? null, lane: connection.lane, initialize: JSON.stringify(body) }
+    const session = await open(stored, connection)
+    const response = await serve(session, request, body)
+    // Stored before the client hears of it: whatever it does next, a restart in between is survived.
+    if (!response.ok) await drop(stored.id)
+    else await sessions.add(stored).catch((error) => drop(stored.id).then(() => Promise.reject(error)))
+    return response
+  }
+
+  async function inSession(id: string, request: Request, body: unknown, connection: McpConnection): Promise<Response> {
+    const session = live.get(id) ?? (await adopt(id, connection))
+    // Somebody else's session is as good as none: a session id is not a credential.
+    if (!session || session.token !== tokenOf(connection)) return rpcError(404, -32_001, 'MCP session not found. Send initialize again.')
+    const response = await serve(session, request, body)
+    if (request.method === 'DELETE' && response.ok) {
+      await drop(id)
+      await sessions.remove(id)
+    }
+    return response
+  }
+
+  async function open(stored: StoredSession, connection: McpConnection): Promise<LiveSession> {
+    const transport = new WebStandardStreamableHTTPServerTransport({ sessionIdGenerator: () => stored.id })
+    transport.onerror = parts.onError
+    await factory(connection, 'legacy').connect(transport)
+    const session = { transport, token: stored.token, usedAt: performance.now() }
+    live.set(stored.id, session)
+    if (live.size > MOST_LIVE) await sweep()
+    return session
+  }
+
+  /** A session from before a restart: the stored initialize is replayed into a new transport. Two requests share one adoption. */
+  function adopt(id: string, connection: McpConnection): Promise<LiveSession | undefined> {
+    const running = adopting.get(id) ?? revive(id, connection).finally(() => adopting.delete(id))
+    adopting.set(id, running)
+    return running
+  }
+
+  async function revive(id: string, connection: McpConnection): Promise<LiveSession | undefined> {
+    const stored = await sessions.find(id)
+    if (!stored || stored.token !== tokenOf(connection)) return undefined
+    const session = await open(stored, { ...connection, dialect: stored.dialect ?? undefined, lane: stored.lane === 'default' ? 'default' : 'admin' })
+    await replay(session.transport, JSON.parse(stored.initialize))
+    return session
+  }
+
+  async function serve(session: LiveSession, request: Request, body: unknown): Promise<Response> {
+    session.usedAt = performance.now()
+    return session.transport.handleRequest(request, { parsedBody: body })
+  }
+
+  async function drop(id: string): Promise<void> {
+    const session = live.get(id)
+    live.delete(id)
+    await session?.transport.close()
+  }
+
+  /** Clients seldom say goodbye. What is put away here is adopted again when its client returns. */
+  async function sweep(): Promise<void> {
+    const now = performance.now()
+    const byAge = [...live].sort(([, a], [, b]) => a.usedAt - b.usedAt)
+    const surplus = live.size - MOST_LIVE
+    for (const [i, [id, session]] of byAge.entries()) if (i < surplus || now - session.usedAt > IDLE_MS) await drop(id)
+    await sessions.keep([...live.keys()])
+  }
+
+  const sweeper = setInterval(() => void sweep().catch(parts.onError), SWEEP_MS)
+  sweeper.unref()
+
+  return {
+    handle,
+    sessionCount: () => live.size,
+    async close() {
+      clearInterval(sweeper)
+      await modern.close()
+      for (const id of [...live.keys()]) await drop(id)
+    },
+  }
+}
+
+/** The change-event source of 2026 subscriptions; each listener hears only what its own reader may know. */
+function createBus(feed: Feed, capabilities: Capability[], asking: AsyncLocalStorage<McpConnection>): ServerEventBus {
+  const updates = createUpdates(capabilities)
+  return {
+    publish() {},
+    subscribe(listener: (event: ServerEvent) => void) {
+      const { principal } = required(asking.getStore())
+      const tell = (event: LoggedEvent) => {
+        if (updates.toolsChanged(event)) listener({ kind: 'tools_list_changed' })
+        if (mayRead(principal, event)) for (const uri of updates.uris(event)) listener({ kind: 'resource_updated', uri })
+      }
+      return feed.subscribe((events) => events.forEach(tell))
+    },
+  }
+}
+
+async function replay(transport: WebStandardStreamableHTTPServerTransport, initialize: unknown): Promise<void> {
+  const post = (message: unknown, session?: string) => {
+    const headers = new Headers({ 'content-type': 'application/json', accept: 'application/json, text/event-stream' })
+    if (session) headers.set('mcp-session-id', session)
+    return transport.handleRequest(new Request('http://localhost/mcp', { method: 'POST', headers, body: '{}' }), { parsedBody: message })
+  }
+  const response = await post(initialize)
+  await response.text()
+  await post({ jsonrpc: '2.0', method: 'notifications/initialized' }, transport.sessionId)
+}
+
+function tokenOf(connection: McpConnection): string {
+  return connection.principal.tokenId ?? connection.principal.id
+}
+
+function required<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error('an MCP request arrived outside the surface')
+  return value
+}
+
+export function rpcError(status: number, code: number, message: string, data?: unknown): Response {
+  return Response.json({ jsonrpc: '2.0', id: null, error: { code, message, ...(data ? { data } : {}) } }, { status })
+}

@@ -1,0 +1,117 @@
+import { chmodSync, rmSync } from 'node:fs'
+import { createServer, type Server, type Socket } from 'node:net'
+import { dirname } from 'node:path'
+import { serveStdio, StdioServerTransport } from '@modelcontextprotocol/server/stdio'
+import type { Kernel } from '../kernel/invoke.ts'
+import type { McpServerFactory } from './mcp-server.ts'
+
+/** The first line on the socket: which daemon is meant, who calls, and what for. */
+export interface Hello {
+  signalbox: 1
+  home: string
+  token: string
+  lane: 'default' | 'admin'
+  dialect?: string
+  toolsets?: string[]
+}
+
+export type Welcome = { ok: true; version: string } | { ok: false; code: string; message: string }
+
+export interface SocketParts {
+  path: string
+  home: string
+  version: string
+  kernel: Kernel
+  factory: McpServerFactory
+  ensureFolder(path: string): void
+  onError(error: Error): void
+}
+
+const HELLO_MAX = 8_192
+const HELLO_MS = 5_000
+
+/** Serves MCP line by line to local shims. Only our own user reaches the socket, and each connection still proves its token. */
+export async function listenOnSocket(parts: SocketParts): Promise<{ close(): Promise<void> }> {
+  parts.ensureFolder(dirname(parts.path))
+  // We hold the daemon's lock, so a socket that is still there belonged to one that died.
+  rmSync(parts.path, { force: true })
+  const open = new Set<Socket>()
+  const server: Server = createServer((socket) => {
+    open.add(socket)
+    socket.on('error', () => {})
+    socket.once('close', () => open.delete(socket))
+    void greet(socket, parts).catch(parts.onError)
+  })
+  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(parts.path, resolve))
+  chmodSync(parts.path, 0o600)
+  return {
+    async close() {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+      for (const socket of open) socket.destroy()
+      await closed
+      rmSync(parts.path, { force: true })
+    },
+  }
+}
+
+async function greet(socket: Socket, parts: SocketParts): Promise<void> {
+  const line = await firstLine(socket)
+  const refuse = (code: string, message: string) => socket.end(`${JSON.stringify({ ok: false, code, message } satisfies Welcome)}\n`)
+  const hello = parseHello(line)
+  if (!hello) return void refuse('INVALID_INPUT', 'This socket speaks to `signalbox mcp` of the same version.')
+  if (hello.home !== parts.home) return void refuse('CONFLICT', `This daemon serves ${parts.home}, not ${hello.home}.`)
+  const { identity, storage, registry } = parts.kernel.parts
+  const found = await identity.authenticate(storage.view, hello.token)
+  if (!found) {
+    parts.kernel.parts.countRefusal('socket', 'UNAUTHENTICATED')
+    return void refuse('UNAUTHENTICATED', 'This daemon did not issue that token.')
+  }
+  if (found.stale) return void refuse('AUTH_STALE_TOKEN', `This token ${found.stale}.`)
+  if (hello.dialect !== undefined && !registry.dialects.has(hello.dialect)) return void refuse('INVALID_INPUT', `There is no dialect "${hello.dialect}".`)
+  socket.write(`${JSON.stringify({ ok: true, version: parts.version } satisfies Welcome)}\n`)
+  const connection = { secret: hello.token, principal: found.principal, lane: hello.lane, surface: 'stdio' as const, source: 'socket', dialect: hello.dialect, toolsets: hello.toolsets }
+  // A shared connection carries many messages: both eras are told of changes on it, so both servers watch.
+  serveStdio(() => parts.factory(connection, 'legacy'), { transport: new StdioServerTransport(socket, socket, { maxBufferSize: 2_000_000 }), onerror: parts.onError })
+}
+
+/** Reads exactly the first line; whatever came behind it stays in the stream for the protocol. */
+function firstLine(socket: Socket): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let text = Buffer.alloc(0)
+    const timer = setTimeout(() => fail('no hello in time'), HELLO_MS)
+    const done = () => {
+      clearTimeout(timer)
+      socket.off('readable', read)
+      socket.off('close', gone)
+    }
+    const fail = (why: string) => {
+      done()
+      socket.destroy()
+      reject(new Error(`socket: ${why}`))
+    }
+    const gone = () => fail('closed before hello')
+    const read = () => {
+      for (let chunk = socket.read() as Buffer | null; chunk; chunk = socket.read() as Buffer | null) {
+        text = Buffer.concat([text, chunk])
+        const end = text.indexOf(10)
+        if (end < 0 && text.length > HELLO_MAX) return fail('hello too long')
+        if (end < 0) continue
+        done()
+        if (end + 1 < text.length) socket.unshift(text.subarray(end + 1))
+        return resolve(text.toString('utf8', 0, end))
+      }
+    }
+    socket.on('readable', read)
+    socket.once('close', gone)
+  })
+}
+
+function parseHello(line: string): Hello | undefined {
+  try {
+    const hello = JSON.parse(line) as Hello
+    const valid = hello.signalbox === 1 && typeof hello.home === 'string' && typeof hello.token === 'string' && ['default', 'admin'].includes(hello.lane)
+    return valid ? hello : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,106 @@
+import type { ServerResponse } from 'node:http'
+import { tokenEnded, tokenRotated } from '../capabilities/index.ts'
+import { type Cursor, type EventFilter, type LoggedEvent, matches } from '../kernel/event.ts'
+import type { Feed, Ledger } from '../kernel/log.ts'
+import { mayRead, type Principal } from '../kernel/policy.ts'
+import { eventView } from '../kernel/schema.ts'
+
+const HEARTBEAT_MS = 15_000
+/** A reader this far behind is cut off; it comes back with Last-Event-ID and misses nothing. */
+const MOST_BUFFERED = 1_000_000
+const PAGE = 500
+
+interface Reader {
+  principal: Principal
+  filter: EventFilter
+  response: ServerResponse
+  cursor: Cursor
+  /** What was broadcast while it still catches up with the log; undefined once it is fed live. */
+  pending: LoggedEvent[] | undefined
+}
+
+/** One live stream of what happens. Each event is framed once for all readers and written to the raw response. */
+export class EventStreams {
+  readonly #feed: Feed
+  readonly #ledger: Ledger
+  readonly #readers = new Set<Reader>()
+  readonly #unsubscribe: () => void
+  readonly #heartbeat: NodeJS.Timeout
+
+  constructor(feed: Feed, ledger: Ledger) {
+    this.#feed = feed
+    this.#ledger = ledger
+    this.#unsubscribe = feed.subscribe((events) => this.#broadcast(events))
+    this.#heartbeat = setInterval(() => this.#beat(), HEARTBEAT_MS)
+    this.#heartbeat.unref()
+  }
+
+  get size(): number {
+    return this.#readers.size
+  }
+
+  /** The cursor has been checked by the caller: from here on only the connection can fail. */
+  async attach(response: ServerResponse, principal: Principal, filter: EventFilter, after: Cursor): Promise<void> {
+    const reader: Reader = { principal, filter, response, cursor: after, pending: [] }
+    response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-store', 'x-accel-buffering': 'no' })
+    response.write(`retry: 1000\n: connected\n\n`)
+    response.once('close', () => this.#readers.delete(reader))
+    this.#readers.add(reader)
+    await this.#catchUp(reader)
+  }
+
+  close(): void {
+    this.#unsubscribe()
+    clearInterval(this.#heartbeat)
+    for (const reader of this.#readers) reader.response.end()
+  }
+
+  /** What is committed after the last page was read has been broadcast meanwhile, so it waits in `pending`: no gap. */
+  async #catchUp(reader: Reader): Promise<void> {
+    while (!reader.response.destroyed) {
+      reader.pending = []
+      const events = await this.#feed.read(reader.principal, reader.cursor, reader.filter, PAGE)
+      for (const event of events) this.#send(reader, event, frame(event))
+      if (events.length === PAGE) continue
+      const { pending } = reader
+      reader.pending = undefined
+      for (const event of pending) this.#send(reader, event, frame(event))
+      return
+    }
+  }
+
+  #broadcast(events: LoggedEvent[]): void {
+    for (const event of events) {
+      let framed: string | undefined
+      for (const reader of this.#readers) {
+        if (!matches(reader.filter, event) || !mayRead(reader.principal, event)) continue
+        framed ??= frame(event)
+        if (reader.pending) reader.pending.push(event)
+        else this.#send(reader, event, framed)
+      }
+      this.#endRevoked(event)
+    }
+  }
+
+  #send(reader: Reader, event: LoggedEvent, framed: string): void {
+    if (!this.#ledger.isAfter(event.cursor, reader.cursor)) return
+    reader.cursor = event.cursor
+    reader.response.write(framed)
+    if (reader.response.writableLength > MOST_BUFFERED) reader.response.destroy()
+  }
+
+  /** A stream was opened with a token; when that ends, so does the stream. */
+  #endRevoked(event: LoggedEvent): void {
+    const ended = event.type === tokenEnded.type ? event.subject : event.type === tokenRotated.type ? event.data.replaces : undefined
+    if (ended === undefined) return
+    for (const reader of this.#readers) if (reader.principal.tokenId === ended) reader.response.end()
+  }
+
+  #beat(): void {
+    for (const reader of this.#readers) reader.response.write(': alive\n\n')
+  }
+}
+
+function frame(event: LoggedEvent): string {
+  return `id: ${event.cursor}\nevent: ${event.type}\ndata: ${JSON.stringify(eventView(event))}\n\n`
+}
