@@ -19,8 +19,8 @@ export interface AppOptions {
   databasePath: string
   /** What the adapters provide; the daemon's own view of itself is added here. */
   ports: Omit<Ports, 'daemon'>
-  /** The owner's secret as found on disk, and what to do when it changed. */
-  ownerSecret: string | undefined
+  /** The owner's secrets as found on disk, newest first, and what to do when a rotation has committed. */
+  ownerSecrets: string[]
   onOwnerRotated?(): void
   onDefect(error: unknown, call: { id: string; tool: string }): void
   onCall?(call: CallRecord): void
@@ -60,7 +60,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   const identity = createIdentity(host.now)
   const limit = new RateLimit(host.monotonic, MOST_OPEN_CALLS)
   const counts = { mcpSessions: () => 0 }
-  const ownerToken = await engine.write((tx) => ensureOwner(tx, options.ownerSecret, 'Owner', { id: host.id, now: host.now() }))
+  const ownerToken = await engine.write((tx) => ensureOwner(tx, options.ownerSecrets, { id: host.id, now: host.now() }))
 
   const kernel = new Kernel({
     registry,

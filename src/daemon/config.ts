@@ -1,5 +1,6 @@
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { UsageError } from '../kernel/error.ts'
 
 export interface Config {
   home: string
@@ -15,8 +16,6 @@ export interface Config {
 
 const LOOPBACK = new Set(['127.0.0.1', '::1', 'localhost'])
 
-export class ConfigError extends Error {}
-
 type Env = Record<string, string | undefined>
 
 export function loadConfig(env: Env): Config {
@@ -24,7 +23,7 @@ export function loadConfig(env: Env): Config {
   const host = env.SIGNALBOX_HOST || '127.0.0.1'
   const allowedHosts = (env.SIGNALBOX_ALLOWED_HOSTS ?? '').split(',').map((name) => name.trim().toLowerCase()).filter(Boolean)
   if (!LOOPBACK.has(host) && !allowedHosts.length) {
-    throw new ConfigError(
+    throw new UsageError(
       `SIGNALBOX_HOST=${host} would let other machines in. Signalbox starts there only when you say under which names they reach it: ` +
         `set SIGNALBOX_ALLOWED_HOSTS=my-machine.example (comma separated), and put TLS in front. Every request still needs a token. ` +
         `For this machine only, leave SIGNALBOX_HOST unset.`,
@@ -44,16 +43,16 @@ export function loadConfig(env: Env): Config {
 function portOf(env: Env): number {
   const [name, text] = env.SIGNALBOX_PORT ? ['SIGNALBOX_PORT', env.SIGNALBOX_PORT] : ['MCP_SERVER_PORT', env.MCP_SERVER_PORT || '3001']
   const port = Number(text)
-  if (!Number.isInteger(port) || port < 0 || port > 65_535) throw new ConfigError(`${name}=${text} is not a port; use a number from 0 to 65535.`)
+  if (!Number.isInteger(port) || port < 0 || port > 65_535) throw new UsageError(`${name}=${text} is not a port; use a number from 0 to 65535.`)
   return port
 }
 
 function databasePath(env: Env, home: string): string {
   const url = env.SIGNALBOX_DATABASE_URL
   if (url) {
-    if (/^postgres(ql)?:/.test(url)) throw new ConfigError('SIGNALBOX_DATABASE_URL names PostgreSQL; this version has the embedded database only. Unset it, or use sqlite:/path/to/file.db.')
+    if (/^postgres(ql)?:/.test(url)) throw new UsageError('SIGNALBOX_DATABASE_URL names PostgreSQL; this version has the embedded database only. Unset it, or use sqlite:/path/to/file.db.')
     const path = /^(?:sqlite|file):(?:\/\/)?(\/.*)$/.exec(url)?.[1]
-    if (!path) throw new ConfigError(`SIGNALBOX_DATABASE_URL=${url.split(':')[0]}:… is not understood; use sqlite:/path/to/file.db.`)
+    if (!path) throw new UsageError(`SIGNALBOX_DATABASE_URL=${url.split(':')[0]}:… is not understood; use sqlite:/path/to/file.db.`)
     return resolve(path)
   }
   return env.MCP_DATABASE_PATH ? resolve(env.MCP_DATABASE_PATH) : join(home, 'signalbox.db')
@@ -62,6 +61,6 @@ function databasePath(env: Env, home: string): string {
 function holdMs(env: Env): number | undefined {
   if (!env.MCP_TOOL_TIMEOUT) return undefined
   const ms = Number(env.MCP_TOOL_TIMEOUT)
-  if (!Number.isFinite(ms) || ms <= 0) throw new ConfigError(`MCP_TOOL_TIMEOUT=${env.MCP_TOOL_TIMEOUT} is not a number of milliseconds.`)
+  if (!Number.isFinite(ms) || ms <= 0) throw new UsageError(`MCP_TOOL_TIMEOUT=${env.MCP_TOOL_TIMEOUT} is not a number of milliseconds.`)
   return ms
 }

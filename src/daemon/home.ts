@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
-import { chmodSync, closeSync, constants, existsSync, fsyncSync, lstatSync, mkdirSync, openSync, readSync, renameSync, writeSync } from 'node:fs'
+import { chmodSync, closeSync, constants, existsSync, fsyncSync, lstatSync, mkdirSync, openSync, readSync, readFileSync, renameSync, rmSync, writeFileSync, writeSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import type { OwnerFile } from '../ports/owner-file.ts'
-import { ConfigError } from './config.ts'
+import { UsageError } from '../kernel/error.ts'
 
 const MAX_SOCKET_PATH = 100
 
@@ -11,8 +11,8 @@ const MAX_SOCKET_PATH = 100
 export function ensurePrivateFolder(path: string): void {
   mkdirSync(path, { recursive: true, mode: 0o700 })
   const found = lstatSync(path)
-  if (found.isSymbolicLink() || !found.isDirectory()) throw new ConfigError(`${path} must be a real folder, not a link or a file. Remove it, or set SIGNALBOX_HOME.`)
-  if (found.uid !== userInfo().uid) throw new ConfigError(`${path} belongs to another user. Choose another folder with SIGNALBOX_HOME.`)
+  if (found.isSymbolicLink() || !found.isDirectory()) throw new UsageError(`${path} must be a real folder, not a link or a file. Remove it, or set SIGNALBOX_HOME.`)
+  if (found.uid !== userInfo().uid) throw new UsageError(`${path} belongs to another user. Choose another folder with SIGNALBOX_HOME.`)
   if ((found.mode & 0o077) !== 0) chmodSync(path, 0o700)
 }
 
@@ -20,7 +20,7 @@ export function ensurePrivateFolder(path: string): void {
 export function socketPath(home: string, env: Record<string, string | undefined>): string {
   const folder = join(env.XDG_RUNTIME_DIR || '/tmp', `signalbox-${userInfo().uid}`)
   const path = join(folder, `${createHash('sha256').update(home).digest('hex').slice(0, 16)}.sock`)
-  if (Buffer.byteLength(path) > MAX_SOCKET_PATH) throw new ConfigError(`The socket path ${path} is longer than ${MAX_SOCKET_PATH} bytes. Set XDG_RUNTIME_DIR to a shorter folder.`)
+  if (Buffer.byteLength(path) > MAX_SOCKET_PATH) throw new UsageError(`The socket path ${path} is longer than ${MAX_SOCKET_PATH} bytes. Set XDG_RUNTIME_DIR to a shorter folder.`)
   return path
 }
 
@@ -31,7 +31,7 @@ export function ownerTokenPath(home: string): string {
 /** One line, 0600. Undefined when there is none; a link in its place is refused, not followed. */
 export function readSecret(path: string): string | undefined {
   if (!existsSync(path) && !isLink(path)) return undefined
-  if (isLink(path)) throw new ConfigError(`${path} is a link. Signalbox reads its token only from a real file: remove the link.`)
+  if (isLink(path)) throw new UsageError(`${path} is a link. Signalbox reads its token only from a real file: remove the link.`)
   const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW)
   try {
     const buffer = Buffer.alloc(512)
@@ -44,7 +44,7 @@ export function readSecret(path: string): string | undefined {
 
 /** Appears whole or not at all, with 0600 from its first byte. */
 export function writeSecret(path: string, secret: string): void {
-  if (isLink(path)) throw new ConfigError(`${path} is a link. Remove it: Signalbox writes its token only to a real file.`)
+  if (isLink(path)) throw new UsageError(`${path} is a link. Remove it: Signalbox writes its token only to a real file.`)
   const partial = `${path}.${process.pid}.partial`
   const file = openSync(partial, constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW, 0o600)
   writeSync(file, `${secret}\n`)
@@ -53,19 +53,47 @@ export function writeSecret(path: string, secret: string): void {
   renameSync(partial, path)
 }
 
-export function stagedTokenPath(home: string): string {
+function stagedTokenPath(home: string): string {
   return `${ownerTokenPath(home)}.next`
+}
+
+export function secretsOnDisk(home: string): string[] {
+  return [readSecret(stagedTokenPath(home)), readSecret(ownerTokenPath(home))].filter((secret) => secret !== undefined)
+}
+
+/** At start, when the database has said which secret holds. */
+export function settleOwnerToken(home: string, secret: string): void {
+  writeSecret(ownerTokenPath(home), secret)
+  rmSync(stagedTokenPath(home), { force: true })
 }
 
 export function createOwnerFile(home: string): OwnerFile {
   return { stage: async (secret) => writeSecret(stagedTokenPath(home), secret) }
 }
 
-/** Done after the rotation committed, and again at every start: a crash in between leaves the staged file to be found. */
+/** Done when the rotation has committed; a crash before it leaves the staged file for the next start. */
 export function adoptStagedToken(home: string): void {
   if (existsSync(stagedTokenPath(home))) renameSync(stagedTokenPath(home), ownerTokenPath(home))
 }
 
 function isLink(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? false
+}
+
+export interface Address {
+  pid: number
+  url: string
+}
+
+/** Where the running daemon of this state folder is, for the CLI. */
+export function writeAddress(home: string, url: string): void {
+  writeFileSync(join(home, 'daemon.json'), `${JSON.stringify({ pid: process.pid, url } satisfies Address)}\n`, { mode: 0o600 })
+}
+
+export function readAddress(home: string): Address | undefined {
+  try {
+    return JSON.parse(readFileSync(join(home, 'daemon.json'), 'utf8')) as Address
+  } catch {
+    return undefined
+  }
 }

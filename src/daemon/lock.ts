@@ -1,7 +1,7 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from '@photostructure/sqlite'
-import { ConfigError } from './config.ts'
+import { UsageError } from '../kernel/error.ts'
+import { readAddress } from './home.ts'
 
 export interface Lock {
   release(): void
@@ -13,17 +13,16 @@ export interface Lock {
  */
 export function lockHome(home: string, what: string): Lock {
   const path = join(home, 'daemon.lock')
-  const holder = join(home, 'daemon.pid')
   const database = new DatabaseSync(path)
   try {
     database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
   } catch (error) {
     database.close()
     if (((error as { errcode?: number }).errcode ?? 0) !== 5) throw error
-    const pid = existsSync(holder) ? readFileSync(holder, 'utf8').trim() : 'unknown'
-    throw new ConfigError(`Another Signalbox (pid ${pid}) already uses ${home}. Stop it first, or choose another folder with SIGNALBOX_HOME, before you ${what}.`)
+    const other = readAddress(home)
+    const who = other ? ` (pid ${other.pid}, ${other.url})` : ''
+    throw new UsageError(`Another Signalbox${who} already uses ${home}. Stop it before you ${what}, or choose another folder with SIGNALBOX_HOME.`)
   }
-  writeFileSync(holder, `${process.pid}\n`, { mode: 0o600 })
   return {
     release() {
       database.exec('ROLLBACK')

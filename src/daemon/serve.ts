@@ -12,8 +12,9 @@ import { Metrics } from '../surfaces/metrics.ts'
 import { listenOnSocket } from '../surfaces/socket.ts'
 import { EventStreams } from '../surfaces/sse.ts'
 import { createApp } from './app.ts'
-import { type Config, ConfigError } from './config.ts'
-import { adoptStagedToken, createOwnerFile, ensurePrivateFolder, ownerTokenPath, readSecret, socketPath, stagedTokenPath, writeSecret } from './home.ts'
+import { UsageError } from '../kernel/error.ts'
+import type { Config } from './config.ts'
+import { adoptStagedToken, createOwnerFile, ensurePrivateFolder, secretsOnDisk, settleOwnerToken, socketPath, writeAddress } from './home.ts'
 import { lockHome } from './lock.ts'
 import { VERSION } from './version.ts'
 
@@ -35,12 +36,12 @@ export async function serve(config: Config): Promise<RunningDaemon> {
   const app = await createApp({
     databasePath: config.databasePath,
     ports: { git: createGit(), ownerFile: createOwnerFile(home) },
-    ownerSecret: await ownerSecret(home),
+    ownerSecrets: secretsOnDisk(home),
     onOwnerRotated: () => adoptStagedToken(home),
     onDefect: (error, call) => log.error({ call: call.id, tool: call.tool, err: error instanceof Error ? { message: error.message, stack: error.stack } : String(error) }, 'defect'),
     onCall: (call) => metrics.record(call),
   })
-  writeSecret(ownerTokenPath(home), app.ownerToken)
+  settleOwnerToken(home, app.ownerToken)
   for (const notice of app.engine.notices) log.warn(notice)
 
   const { kernel, feed } = app
@@ -56,8 +57,11 @@ export async function serve(config: Config): Promise<RunningDaemon> {
   const port = await listen(server, config)
   const socket = await listenOnSocket({ path: socketPath(home, process.env), home, version: VERSION, kernel, factory, ensureFolder: ensurePrivateFolder, onError })
 
+  const url = `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${port}`
+  writeAddress(home, url)
+
   return {
-    url: `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${port}`,
+    url,
     home,
     async stop() {
       // Waits answer with their cursor first, so that clients resume; then nothing new is let in.
@@ -77,16 +81,11 @@ export async function serve(config: Config): Promise<RunningDaemon> {
   }
 }
 
-/** A rotation that committed but did not reach the file is completed; one that did not commit is dropped. */
-async function ownerSecret(home: string): Promise<string | undefined> {
-  return readSecret(stagedTokenPath(home)) ?? readSecret(ownerTokenPath(home))
-}
-
 function listen(server: Server, config: Config): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
       if (error.code !== 'EADDRINUSE') return reject(error)
-      reject(new ConfigError(`Port ${config.port} on ${config.host} is taken, perhaps by another Signalbox. Stop that program, or start with SIGNALBOX_PORT=${config.port + 1}.`))
+      reject(new UsageError(`Port ${config.port} on ${config.host} is taken, perhaps by another Signalbox. Stop that program, or start with SIGNALBOX_PORT=${config.port + 1}.`))
     })
     server.listen(config.port, config.host, () => resolve((server.address() as { port: number }).port))
   })

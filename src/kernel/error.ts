@@ -79,3 +79,8 @@ export class TransientFault extends Error {
     this.name = 'TransientFault'
   }
 }
+
+/** Something that the person at the terminal can mend: shown as its message alone, without a stack. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError'
+}

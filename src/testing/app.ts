@@ -59,15 +59,15 @@ export interface TestApp {
 
 export async function openTestApp(options: Partial<AppOptions> = {}): Promise<TestApp> {
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-test-'))
-  const open = (ownerSecret: string | undefined) =>
+  const open = (ownerSecrets: string[]) =>
     createApp({
       databasePath: join(folder, 'signalbox.db'),
       ports: { git: createGit(), ownerFile: { stage: async () => {} } },
       onDefect: () => {},
       ...options,
-      ownerSecret,
+      ownerSecrets,
     })
-  const state = { app: await open(undefined) }
+  const state = { app: await open([]) }
   const ownerOf = async (app: App) => {
     const found = await app.identity.authenticate(app.engine.view, app.ownerToken)
     if (!found) throw new Error('the owner is not known')
@@ -101,7 +101,7 @@ export async function openTestApp(options: Partial<AppOptions> = {}): Promise<Te
     async reopen() {
       const secret = self.app.ownerToken
       await self.app.close()
-      self.app = await open(secret)
+      self.app = await open([secret])
       self.owner = await ownerOf(self.app)
     },
     async close() {

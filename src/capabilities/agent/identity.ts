@@ -59,16 +59,21 @@ function agentPrincipal(row: AgentRow, tokenId?: string): Principal {
   return { kind: 'agent', id, name, handle, profile, role, tokenId, scope }
 }
 
-/** At every start: the secret in the owner's file is the owner's token, and the only one that came from a file. */
-export async function ensureOwner(tx: Tx, fileSecret: string | undefined, name: string, make: { id(prefix: string): string; now: number }): Promise<string> {
+/**
+ * At every start: the first secret on disk that is still the owner's stays; with none, a new one replaces them all. A
+ * rotation that committed but did not reach its file is completed by this, one that did not commit is dropped.
+ */
+export async function ensureOwner(tx: Tx, onDisk: string[], make: { id(prefix: string): string; now: number }): Promise<string> {
   const store = agentStore(tx)
   let owner = await store.owner()
   if (!owner) {
-    owner = { id: make.id('person'), handle: 'owner', name, profile: 'maintainer', owner: 1, created_at: make.now }
+    owner = { id: make.id('person'), handle: 'owner', name: 'Owner', profile: 'maintainer', owner: 1, created_at: make.now }
     await store.insertPerson(owner)
   }
-  const known = fileSecret ? await store.tokenByHash(hashOf(fileSecret)) : undefined
-  if (fileSecret && known?.principal === owner.id && known.ended_at === null) return fileSecret
+  for (const secret of onDisk) {
+    const known = await store.tokenByHash(hashOf(secret))
+    if (known?.principal === owner.id && known.ended_at === null) return secret
+  }
   for (const token of await store.livingTokens(owner.id)) await store.endToken(token.id, 'replaced', make.now)
   const secret = newSecret('person')
   await store.insertToken(tokenRow(make.id('token'), secret, 'person', owner.id, owner.id, make.now))

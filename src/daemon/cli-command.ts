@@ -1,0 +1,19 @@
+import { UsageError } from '../kernel/error.ts'
+import { toolCommand } from '../surfaces/cli.ts'
+import { loadConfig } from './config.ts'
+import { ownerTokenPath, readAddress, readSecret } from './home.ts'
+import { VERSION } from './version.ts'
+
+export function cliCommand(args: string[]): Promise<void> {
+  return toolCommand(args, { version: VERSION, daemon })
+}
+
+/** A port that was named wins; else the daemon of this state folder has written where it is. */
+function daemon(): { url: string; token: string } {
+  const config = loadConfig(process.env)
+  const named = process.env.SIGNALBOX_PORT || process.env.MCP_SERVER_PORT
+  const url = (!named && readAddress(config.home)?.url) || `http://${config.host}:${config.port}`
+  const token = process.env.SIGNALBOX_TOKEN || readSecret(ownerTokenPath(config.home))
+  if (!token) throw new UsageError(`There is no token in ${ownerTokenPath(config.home)} yet. Start the daemon once with: signalbox serve`)
+  return { url, token }
+}

@@ -1,0 +1,76 @@
+import { existsSync, mkdirSync, readdirSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { backupFile, checkFile, restoreFile } from '../db/maintenance.ts'
+import { loadConfig } from './config.ts'
+import { UsageError } from '../kernel/error.ts'
+import { ensurePrivateFolder } from './home.ts'
+import { lockHome } from './lock.ts'
+
+const HELP = `signalbox db: look after the database.
+
+  signalbox db backup [FILE]    a consistent copy, also while the daemon runs (default: $SIGNALBOX_HOME/backups/<time>.db)
+  signalbox db restore FILE     put a backup in place; what was there is kept beside it. The daemon must be stopped.
+  signalbox db check [FILE]     read every page; says what is damaged, changes nothing`
+
+export async function dbCommand(args: string[]): Promise<void> {
+  const { positionals, values } = parseArgs({ args, allowPositionals: true, options: { help: { type: 'boolean', short: 'h' } } })
+  const [verb, file] = positionals
+  const config = loadConfig(process.env)
+  if (values.help || !verb) return void process.stdout.write(`${HELP}\n`)
+  switch (verb) {
+    case 'backup':
+      return backup(config.databasePath, file ? resolve(file) : undefined, config.home)
+    case 'restore':
+      if (!file) throw new UsageError(`Which backup? ${known(config.home)}`)
+      return restore(config.databasePath, resolve(file), config.home)
+    case 'check':
+      return check(file ? resolve(file) : config.databasePath, config.home)
+    default:
+      throw new UsageError(`There is no "signalbox db ${verb}".\n\n${HELP}`)
+  }
+}
+
+function backup(path: string, target: string | undefined, home: string): void {
+  const folder = join(home, 'backups')
+  if (!target) mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const file = target ?? join(folder, `${stamp()}.db`)
+  try {
+    backupFile(path, file)
+  } catch (error) {
+    throw new UsageError(`No backup was made: ${(error as Error).message}`)
+  }
+  process.stdout.write(`Backed up to ${file}\nBring it back with: signalbox db restore ${file}\n`)
+}
+
+function restore(path: string, source: string, home: string): void {
+  if (!existsSync(source)) throw new UsageError(`There is no file ${source}. ${known(home)}`)
+  ensurePrivateFolder(home)
+  const lock = lockHome(home, 'restore a backup')
+  try {
+    const aside = restoreFile(path, source, stamp())
+    process.stdout.write(`Restored ${source}.\n${aside ? `What was there before is kept at ${aside}\n` : ''}Start the daemon again with: signalbox serve\n`)
+  } catch (error) {
+    throw new UsageError(`Nothing was changed: ${(error as Error).message}`)
+  } finally {
+    lock.release()
+  }
+}
+
+function check(path: string, home: string): void {
+  if (!existsSync(path)) throw new UsageError(`There is no database at ${path}.`)
+  const { ok, problems } = checkFile(path)
+  if (ok) return void process.stdout.write(`${path} is sound.\n`)
+  process.stdout.write(`${path} is damaged:\n${problems.map((line) => `  ${line}\n`).join('')}The file was left as it is. ${known(home)}\n`)
+  process.exitCode = 1
+}
+
+function known(home: string): string {
+  const folder = join(home, 'backups')
+  const files = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith('.db')).sort().slice(-3) : []
+  return files.length ? `Newest backups: ${files.map((name) => join(folder, name)).join(', ')}` : 'There are no backups yet; make one with: signalbox db backup'
+}
+
+function stamp(): string {
+  return new Date().toISOString().replace(/[:.]/g, '-')
+}

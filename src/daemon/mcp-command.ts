@@ -1,0 +1,60 @@
+import { spawn } from 'node:child_process'
+import { closeSync, openSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { Shim } from '../surfaces/shim.ts'
+import { loadConfig } from './config.ts'
+import { UsageError } from '../kernel/error.ts'
+import { ensurePrivateFolder, ownerTokenPath, readSecret, socketPath } from './home.ts'
+
+export const MCP_HELP = `signalbox mcp: speak MCP on stdin and stdout, for clients that start their servers.
+
+  --admin            ask for the admin lane (create and manage; default: read, notes, waits)
+  --dialect NAME     speak with the names of one of the documented systems
+  --toolsets A,B     list only the tools of these capabilities
+  --no-start         do not start the daemon when none is running
+
+The identity is SIGNALBOX_TOKEN, else the owner's token in $SIGNALBOX_HOME.`
+
+export async function mcpCommand(args: string[]): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: { admin: { type: 'boolean' }, dialect: { type: 'string' }, toolsets: { type: 'string' }, 'no-start': { type: 'boolean' }, help: { type: 'boolean', short: 'h' } },
+  })
+  if (values.help) return void process.stdout.write(`${MCP_HELP}\n`)
+  const { home } = loadConfig(process.env)
+  const mayStart = !values['no-start']
+  const shim = new Shim({
+    input: process.stdin,
+    output: process.stdout,
+    socketPath: socketPath(home, process.env),
+    hello: () => ({
+      signalbox: 1,
+      home,
+      token: token(home),
+      lane: values.admin ? 'admin' : 'default',
+      dialect: values.dialect,
+      toolsets: values.toolsets?.split(','),
+    }),
+    startDaemon: mayStart ? () => startDaemon(home) : undefined,
+    log: (message) => process.stderr.write(`signalbox mcp: ${message}\n`),
+  })
+  await shim.run()
+  process.exit(0)
+}
+
+function token(home: string): string {
+  const found = process.env.SIGNALBOX_TOKEN || readSecret(ownerTokenPath(home))
+  if (!found) throw new UsageError(`There is no token: set SIGNALBOX_TOKEN, or start the daemon once so that it writes ${ownerTokenPath(home)}.`)
+  return found
+}
+
+/** A process of its own that outlives this client; what it says goes to a file beside the database. */
+function startDaemon(home: string): void {
+  ensurePrivateFolder(home)
+  const log = openSync(join(home, 'daemon.log'), 'a', 0o600)
+  const { SIGNALBOX_TOKEN: _, ...env } = process.env
+  const child = spawn(process.execPath, [process.argv[1] as string, 'serve'], { detached: true, stdio: ['ignore', log, log], env, cwd: home })
+  child.unref()
+  closeSync(log)
+}

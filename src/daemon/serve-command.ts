@@ -1,0 +1,55 @@
+import { parseArgs } from 'node:util'
+import { loadConfig } from './config.ts'
+import { ownerTokenPath } from './home.ts'
+import { serve } from './serve.ts'
+import { VERSION } from './version.ts'
+
+const HELP = `signalbox serve: start the daemon and keep running.
+
+  --port N    instead of SIGNALBOX_PORT (3001)
+  --quiet     print only the address`
+
+export async function serveCommand(args: string[]): Promise<void> {
+  const { values } = parseArgs({ args, options: { port: { type: 'string' }, quiet: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } } })
+  if (values.help) return void process.stdout.write(`${HELP}\n`)
+  const config = loadConfig({ ...process.env, ...(values.port ? { SIGNALBOX_PORT: values.port } : {}) })
+  const daemon = await serve(config)
+  process.stdout.write(values.quiet ? `${daemon.url}\n` : greeting(daemon.url, daemon.home))
+
+  let stopping = false
+  const stop = (signal: NodeJS.Signals) => {
+    if (stopping) process.exit(1)
+    stopping = true
+    process.stderr.write(`signalbox: ${signal}, finishing what was accepted…\n`)
+    void daemon.stop().then(() => process.exit(0))
+  }
+  process.on('SIGTERM', stop)
+  process.on('SIGINT', stop)
+  process.on('SIGHUP', () => {})
+}
+
+function greeting(url: string, home: string): string {
+  const shim = `${quote(process.execPath)} ${quote(process.argv[1] as string)} mcp`
+  return `
+Signalbox ${VERSION} is running at ${url}
+State and database: ${home}
+
+Connect an agent by pasting one line into a terminal:
+
+  Claude Code   claude mcp add signalbox -- ${shim} --admin
+  Codex         codex mcp add signalbox -- ${shim} --admin
+  Gemini CLI    gemini mcp add signalbox ${shim} --admin
+  over HTTP     claude mcp add --transport http signalbox ${url}/mcp --header "Authorization: Bearer $(cat ${quote(ownerTokenPath(home))})"
+
+Leave --admin out to let it read, note and wait, but not create or manage.
+
+Try it:  signalbox project create --name "My project"
+         signalbox task create --title "First task"
+         signalbox events
+
+`
+}
+
+function quote(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
+}
