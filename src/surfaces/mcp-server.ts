@@ -5,7 +5,7 @@ import { type Answer, DEFAULT_HOLD_MS, type Kernel, type Surface } from '../kern
 import type { Feed } from '../kernel/log.ts'
 import { type Lane, mayRead, type Principal } from '../kernel/policy.ts'
 import type { Found } from '../kernel/registry.ts'
-import { createUpdates } from './updates.ts'
+import { createUpdates, type Updates } from './updates.ts'
 
 /** One client's connection: what it proved and what it asked for. The token is checked again at every call. */
 export interface McpConnection {
@@ -107,13 +107,15 @@ export function createServerFactory(parts: McpServerParts): McpServerFactory {
       return { description: prompt.description, messages: [{ role: 'user' as const, content: { type: 'text' as const, text: prompt.text(principal) } }] }
     })
 
-    if (era === 'legacy') watchForSession(server, parts.feed, connection.principal, updates, resources)
+    if (era === 'legacy') keepSubscriptions(server, resources, (wanted) => tellOf(server, parts.feed, connection.principal, updates, (uri) => wanted.has(uri)))
+    // On a shared 2026 connection the SDK holds the subscriptions and lets through what was asked for.
+    else if (connection.surface === 'stdio') tellOf(server, parts.feed, connection.principal, updates, () => true)
     return server
   }
 }
 
-/** A 2025-era connection lives long: it subscribes by request and is told on its own stream. */
-function watchForSession(server: Server, feed: Feed, principal: Principal, updates: ReturnType<typeof createUpdates>, resources: Resource[]): void {
+/** A 2025-era client subscribes by request, and is told on its own stream. */
+function keepSubscriptions(server: Server, resources: Resource[], begin: (wanted: Set<string>) => void): void {
   const wanted = new Set<string>()
   server.setRequestHandler('resources/subscribe', async ({ params }) => {
     matching(resources, params.uri)
@@ -124,10 +126,15 @@ function watchForSession(server: Server, feed: Feed, principal: Principal, updat
     wanted.delete(params.uri)
     return {}
   })
+  begin(wanted)
+}
+
+/** Passes changes on for as long as the connection lives. */
+function tellOf(server: Server, feed: Feed, principal: Principal, updates: Updates, isWanted: (uri: string) => boolean): void {
   const tell = (event: LoggedEvent) => {
     if (updates.toolsChanged(event)) void server.sendToolListChanged().catch(() => {})
-    if (!wanted.size || !mayRead(principal, event)) return
-    for (const uri of updates.uris(event)) if (wanted.has(uri)) void server.sendResourceUpdated({ uri }).catch(() => {})
+    if (!mayRead(principal, event)) return
+    for (const uri of updates.uris(event)) if (isWanted(uri)) void server.sendResourceUpdated({ uri }).catch(() => {})
   }
   const stop = feed.subscribe((events) => events.forEach(tell))
   const closed = server.onclose

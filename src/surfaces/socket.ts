@@ -70,8 +70,7 @@ async function greet(socket: Socket, parts: SocketParts): Promise<void> {
   if (hello.dialect !== undefined && !registry.dialects.has(hello.dialect)) return void refuse('INVALID_INPUT', `There is no dialect "${hello.dialect}".`)
   socket.write(`${JSON.stringify({ ok: true, version: parts.version } satisfies Welcome)}\n`)
   const connection = { secret: hello.token, principal: found.principal, lane: hello.lane, surface: 'stdio' as const, source: 'socket', dialect: hello.dialect, toolsets: hello.toolsets }
-  // A shared connection carries many messages: both eras are told of changes on it, so both servers watch.
-  serveStdio(() => parts.factory(connection, 'legacy'), { transport: new StdioServerTransport(socket, socket, { maxBufferSize: 2_000_000 }), onerror: parts.onError })
+  serveStdio(({ era }) => parts.factory(connection, era), { transport: new StdioServerTransport(socket, socket, { maxBufferSize: 2_000_000 }), onerror: parts.onError })
 }
 
 /** Reads exactly the first line; whatever came behind it stays in the stream for the protocol. */

@@ -1,0 +1,117 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { ErrorBody } from '../kernel/error.ts'
+
+export const BIN = resolve(import.meta.dirname, '../../bin/signalbox.js')
+
+type Fields = Record<string, unknown>
+// biome-ignore lint/suspicious/noExplicitAny: tests read the answer's fields by name
+export type Reply = { status: number; ok: boolean; result: any; error: ErrorBody }
+
+export interface DaemonOptions {
+  home?: string
+  port?: number
+  env?: Record<string, string>
+  /** Put before `node bin/signalbox.js serve`: faketime, unshare … */
+  wrapper?: string[]
+}
+
+/** The real program in a process of its own, on a free port and in a folder of its own. */
+export class TestDaemon {
+  readonly home: string
+  readonly #options: DaemonOptions
+  #child: ChildProcess | undefined
+  url = ''
+  log = ''
+
+  constructor(options: DaemonOptions = {}) {
+    this.#options = options
+    this.home = options.home ?? mkdtempSync(join(tmpdir(), 'signalbox-e2e-'))
+  }
+
+  static async start(options: DaemonOptions = {}): Promise<TestDaemon> {
+    const daemon = new TestDaemon(options)
+    await daemon.start()
+    return daemon
+  }
+
+  get env(): Record<string, string> {
+    const { SIGNALBOX_TOKEN: _, ...rest } = process.env as Record<string, string>
+    return { ...rest, SIGNALBOX_HOME: this.home, XDG_RUNTIME_DIR: this.home, SIGNALBOX_PORT: String(this.#options.port ?? 0), ...this.#options.env }
+  }
+
+  get pid(): number {
+    return this.#child?.pid as number
+  }
+
+  get token(): string {
+    return readFileSync(join(this.home, 'owner.token'), 'utf8').trim()
+  }
+
+  /** Resolves when it answers; rejects with what it printed when it ends first. On a restart it keeps its port. */
+  async start(): Promise<void> {
+    const [command, ...args] = [...(this.#options.wrapper ?? []), process.execPath, BIN, 'serve', '--quiet'] as [string, ...string[]]
+    const port = this.url ? new URL(this.url).port : undefined
+    const child = spawn(command, args, { env: { ...this.env, ...(port ? { SIGNALBOX_PORT: port } : {}) }, stdio: ['ignore', 'pipe', 'pipe'] })
+    this.#child = child
+    child.stderr?.on('data', (chunk) => {
+      this.log += String(chunk)
+    })
+    const lines = createInterface({ input: child.stdout as NonNullable<typeof child.stdout> })
+    const ended = once(child, 'exit').then(([code, signal]) => {
+      throw new Error(`the daemon ended with ${code ?? signal}: ${this.log}`)
+    })
+    const [line] = (await Promise.race([once(lines, 'line'), ended])) as [string]
+    ended.catch(() => {})
+    this.url = line
+  }
+
+  /** Ends it and resolves with its exit code or signal. */
+  async end(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | string> {
+    const child = this.#child
+    if (!child || child.exitCode !== null || child.signalCode !== null) return child?.exitCode ?? child?.signalCode ?? 0
+    const exited = once(child, 'exit')
+    child.kill(signal)
+    const [code, by] = (await exited) as [number | null, string | null]
+    return code ?? (by as string)
+  }
+
+  async remove(): Promise<void> {
+    await this.end('SIGKILL')
+    rmSync(this.home, { recursive: true, force: true })
+  }
+
+  async post(tool: string, input: unknown = {}, token: string = this.token, init: RequestInit = {}): Promise<Reply> {
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...(init.headers as Fields as Record<string, string>) }
+    const response = await fetch(`${this.url}/api/tools/${tool}`, { method: 'POST', body: JSON.stringify(input), ...init, headers })
+    return { status: response.status, ...((await response.json()) as Omit<Reply, 'status'>) }
+  }
+
+  // biome-ignore lint/suspicious/noExplicitAny: see Reply
+  async call(tool: string, input: Fields = {}, token?: string): Promise<any> {
+    const reply = await this.post(tool, input, token)
+    if (!reply.ok) throw new Error(`${tool} was refused: ${JSON.stringify(reply.error)}`)
+    return reply.result
+  }
+
+  /** Runs `signalbox <args>` against this daemon. */
+  async cli(args: string[], input?: string, env: Record<string, string> = {}): Promise<{ code: number; stdout: string; stderr: string }> {
+    const { SIGNALBOX_PORT: _, ...base } = this.env
+    const child = spawn(process.execPath, [BIN, ...args], { env: { ...base, ...env } })
+    let stdout = ''
+    let stderr = ''
+    child.stdout.on('data', (chunk) => {
+      stdout += String(chunk)
+    })
+    child.stderr.on('data', (chunk) => {
+      stderr += String(chunk)
+    })
+    child.stdin.end(input ?? '')
+    const [code] = (await once(child, 'close')) as [number]
+    return { code, stdout, stderr }
+  }
+}
