@@ -44,9 +44,10 @@ export function sqliteLedger(generation: number): Ledger {
       await core(tx).insertInto('events').values(rows as never).execute()
     },
 
-    async audit(tx, calls) {
+    async audit(tx, calls, how) {
       const rows = calls.map(({ by, ...call }) => ({ ...call, acting_person: by }))
-      await core(tx).insertInto('calls').values(rows as never).execute()
+      const insert = core(tx).insertInto('calls').values(rows as never)
+      await (how === 'perhaps again' ? insert.onConflict((oc) => oc.column('id').doNothing()) : insert).execute()
     },
 
     async committed(view, callId) {

@@ -13,6 +13,7 @@ export class AuditBuffer {
   #calls: CallRecord[] = []
   #refusals = new Map<string, { source: string; reason: string; count: number }>()
   #timer: ReturnType<typeof setTimeout> | undefined
+  #closed = false
 
   constructor(ledger: Ledger, storage: Storage, now: () => number) {
     this.#ledger = ledger
@@ -44,7 +45,7 @@ export class AuditBuffer {
     this.#refusals = new Map()
     try {
       await this.#storage.write(async (tx) => {
-        for (let i = 0; i < calls.length; i += 100) await this.#ledger.audit(tx, calls.slice(i, i + 100))
+        for (let i = 0; i < calls.length; i += 100) await this.#ledger.audit(tx, calls.slice(i, i + 100), 'perhaps again')
         await this.#ledger.countRefusals(tx, refusals)
       })
     } catch {
@@ -53,7 +54,14 @@ export class AuditBuffer {
     }
   }
 
+  /** Writes the rest and stops: a timer that goes on against a closed database would keep the process alive. */
+  async close(): Promise<void> {
+    this.#closed = true
+    await this.flush()
+  }
+
   #schedule(): void {
+    if (this.#closed) return
     this.#timer ??= setTimeout(() => void this.flush(), FLUSH_MS)
   }
 }

@@ -13,7 +13,6 @@ export type IdUse = 'act' | 'mention' | 'self'
 interface IdMeta {
   kind: string
   use: IdUse
-  pattern: string
 }
 
 const ids = z.registry<IdMeta>()
@@ -27,7 +26,7 @@ export function idSchema(kind: string, prefix: string, handle?: RegExp) {
   const pattern = new RegExp(handle ? `^(?:${full}|${handle.source})$` : `^${full}$`)
   const example = handle ? `an id like ${prefix}_… or a handle` : `an id like ${prefix}_…`
   const schema = z.string().max(64).regex(pattern, `expected ${example} of a ${kind}`)
-  ids.add(schema, { kind, use: 'act', pattern: pattern.source })
+  ids.add(schema, { kind, use: 'act' })
   return schema
 }
 
@@ -59,10 +58,10 @@ export interface Thing {
 
 /** Where ids stand inside an input: compiled once from the schema, applied to every parsed value. */
 export type Places =
-  | { at: 'id'; kind: string; use: IdUse; pattern: RegExp }
+  | { at: 'id'; kind: string; use: IdUse }
   | { at: 'object'; fields: [string, Places][] }
   | { at: 'each'; item: Places }
-  | { at: 'any'; options: Places[] }
+  | { at: 'any'; options: { places: Places; accepts(value: unknown): boolean }[] }
 
 /**
  * Fails on a schema kind that it does not know and on an object that lets unknown keys through: an id that hides
@@ -70,7 +69,7 @@ export type Places =
  */
 export function placesOf(schema: z.ZodType, path = 'input'): Places | undefined {
   const meta = ids.get(schema)
-  if (meta) return { at: 'id', ...meta, pattern: new RegExp(meta.pattern) }
+  if (meta) return { at: 'id', ...meta }
   const def = (schema as unknown as { _zod: { def: Record<string, unknown> & { type: string } } })._zod.def
   const inner = (key: string, label = path) => placesOf(def[key] as z.ZodType, label)
   switch (def.type) {
@@ -79,6 +78,7 @@ export function placesOf(schema: z.ZodType, path = 'input'): Places | undefined 
     case 'array':
       return each(inner('element', `${path}[]`))
     case 'record':
+      if (inner('keyType')) throw new Error(`${path}: the keys of a record may hide an id; use an array of objects`)
       return each(inner('valueType', `${path}.*`))
     case 'optional':
     case 'nullable':
@@ -88,7 +88,10 @@ export function placesOf(schema: z.ZodType, path = 'input'): Places | undefined 
     case 'nonoptional':
       return inner('innerType')
     case 'union': {
-      const options = (def.options as z.ZodType[]).flatMap((o) => placesOf(o, path) ?? [])
+      const options = (def.options as z.ZodType[]).flatMap((option) => {
+        const places = placesOf(option, path)
+        return places ? [{ places, accepts: (value: unknown) => option.safeParse(value).success }] : []
+      })
       return options.length ? { at: 'any', options } : undefined
     }
     case 'string':
@@ -137,13 +140,8 @@ export async function mapIds(places: Places | undefined, value: unknown, onId: O
       return copy
     }
     case 'any': {
-      if (typeof value === 'string') {
-        const fitting = places.options.find((o) => o.at === 'id' && o.pattern.test(value))
-        return fitting ? mapIds(fitting, value, onId) : value
-      }
-      let result: unknown = value
-      for (const option of places.options) if (option.at !== 'id') result = await mapIds(option, result, onId)
-      return result
+      const chosen = places.options.find((option) => option.accepts(value))
+      return chosen ? mapIds(chosen.places, value, onId) : value
     }
   }
 }

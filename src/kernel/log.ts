@@ -32,7 +32,8 @@ export interface StoredAnswer {
 /** The two append-only tables and what belongs to them. */
 export interface Ledger {
   append(tx: Tx, events: NewEvent[], call: { id: string; at: number; actor: string }): Promise<void>
-  audit(tx: Tx, calls: CallRecord[]): Promise<void>
+  /** A call id is there once: twice is a defect, unless a batch is written `perhaps again` after a fault that may have struck late. */
+  audit(tx: Tx, calls: CallRecord[], how?: 'perhaps again'): Promise<void>
   committed(view: Tx, callId: string): Promise<boolean>
   /** Events after the cursor in commit order; rejects with INVALID_CURSOR on one this log never issued. */
   tail(view: Tx, after: Cursor, filter: EventFilter, limit: number): Promise<LoggedEvent[]>
@@ -48,6 +49,7 @@ export interface Ledger {
 }
 
 const PAGE = 500
+const TELL_AGAIN_MS = 1_000
 
 /**
  * The one place where "something was committed" becomes "someone is told". After each commit it reads the new events
@@ -88,26 +90,42 @@ export class Feed {
   /** Call after every commit that may have brought events. Calls made meanwhile are folded into one more round. */
   pump(): Promise<void> {
     this.#again = true
-    this.#pumping ??= this.#drain().finally(() => {
-      this.#pumping = undefined
-    })
+    this.#pumping ??= this.#drain()
     return this.#pumping
   }
 
+  /** Never rejects: most callers do not wait for it, and a rejection that nobody handles ends the process. */
   async #drain(): Promise<void> {
-    while (this.#again) {
-      this.#again = false
-      for (;;) {
-        const events = await this.#ledger.tail(this.#storage.view, this.#head, {}, PAGE)
-        const last = events.at(-1)
-        if (!last) break
-        this.#head = last.cursor
-        for (const listener of this.#listeners) listener(events)
-        if (events.length < PAGE) break
+    try {
+      while (this.#again) {
+        this.#again = false
+        await this.#tellNew()
       }
+    } catch {
+      this.#tellAgain()
+    } finally {
+      // In the same step as the last look at #again: a pump in between would join a round that is already over.
+      this.#pumping = undefined
     }
   }
 
+  async #tellNew(): Promise<void> {
+    for (;;) {
+      const events = await this.#ledger.tail(this.#storage.view, this.#head, {}, PAGE)
+      const last = events.at(-1)
+      if (!last) return
+      this.#head = last.cursor
+      for (const listener of this.#listeners) listener(events)
+      if (events.length < PAGE) return
+    }
+  }
+
+  /** Storage did not answer: what was committed must still be told, even when no other commit follows. */
+  #tellAgain(): void {
+    if (!this.#interrupted) setTimeout(() => void this.pump(), TELL_AGAIN_MS).unref()
+  }
+
+  /** The listener must not throw: those behind it would not hear of the events. */
   subscribe(listener: (events: LoggedEvent[]) => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)

@@ -61,10 +61,19 @@ export function reaches(profile: Profile, needed: Profile): boolean {
   return PROFILES.indexOf(profile) >= PROFILES.indexOf(needed)
 }
 
-/** People are capped by the lane of their connection; an agent's profile was granted to it explicitly. */
+/** People are capped by the lane of their connection, also when they act for an agent; an agent's own profile was granted to it explicitly. */
 export function onLane(principal: Principal, lane: Lane): Principal {
-  const capped = principal.kind === 'person' && lane === 'default' && reaches(principal.profile, DEFAULT_LANE_CEILING)
-  return capped ? { ...principal, profile: DEFAULT_LANE_CEILING } : principal
+  const aPerson = principal.kind === 'person' || principal.by !== undefined
+  return aPerson && lane === 'default' ? { ...principal, profile: lower(principal.profile, DEFAULT_LANE_CEILING) } : principal
+}
+
+/** The agent as a person drives it: nobody gains by acting for another, so the lower of the two profiles holds. */
+export function actingFor(agent: Principal, person: Principal): Principal {
+  return { ...agent, profile: lower(agent.profile, person.profile), tokenId: person.tokenId, by: person.id }
+}
+
+function lower(a: Profile, b: Profile): Profile {
+  return reaches(a, b) ? b : a
 }
 
 /** `*` stands for any run of characters; the pattern is anchored at both ends. */

@@ -1,5 +1,5 @@
-/** Values under these keys are secrets wherever they stand. */
-const SECRET_KEY = /^(.*_)?(token|secret|password|passwd|api_?key|authorization|private_?key|credentials?)$/i
+/** Values under keys that end like this are secrets wherever they stand, in every dialect's casing. */
+const SECRET_KEY = /(token|secret|password|passwd|api[_-]?key|authorization|private[_-]?key|credentials?)$/i
 
 /** Things that look like a secret inside other text: ours, bearer headers, and the common providers' keys. */
 const SECRET_TEXT =

@@ -27,7 +27,7 @@ export class Registry {
     this.#things = unique(capabilities.flatMap((c) => c.things ?? []), (thing) => thing.kind)
     this.dialects = unique(dialects, (dialect) => dialect.name)
     this.settings = Object.assign({}, ...capabilities.map((c) => c.settings ?? {}))
-    for (const dialect of dialects) for (const tool of dialect.tools) this.tool(tool.native)
+    for (const dialect of dialects) for (const { native } of unique(dialect.tools, (tool) => tool.name).values()) this.tool(native)
   }
 
   tool(name: string): Tool {
@@ -57,9 +57,9 @@ export class Registry {
     }
     const native = this.#byName.get(name)
     if (native) return { tool: native, calledAs: name }
-    const candidates = this.#seeds(name)
+    const candidates = dialectName === undefined ? this.#seeds(name) : []
     if (candidates.length > 1) throw this.#ambiguous(name, candidates)
-    return candidates[0] ?? this.#unknown(name)
+    return candidates[0] ?? this.#unknown(name, dialectName)
   }
 
   #seeds(name: string): Found[] {
@@ -77,8 +77,9 @@ export class Registry {
     })
   }
 
-  #unknown(name: string): never {
-    const suggestions = closest(name, [...this.#byName.values()].filter((t) => !t.internal).map((t) => t.name))
+  #unknown(name: string, dialectName: string | undefined): never {
+    const seed = this.dialects.get(dialectName ?? '')?.tools ?? []
+    const suggestions = closest(name, [...seed, ...this.tools.filter((tool) => !tool.internal)].map((tool) => tool.name))
     throw refuse('TOOL_NOT_FOUND', `There is no tool "${name.slice(0, 80)}".`, {
       hint: suggestions.length ? `Did you mean ${suggestions[0]}?` : 'tools/list names what you may call.',
       suggestions,

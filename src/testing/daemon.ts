@@ -54,7 +54,7 @@ export class TestDaemon {
 
   /** Resolves when it answers; rejects with what it printed when it ends first. On a restart it keeps its port. */
   async start(): Promise<void> {
-    const [command, ...args] = [...(this.#options.wrapper ?? []), process.execPath, BIN, 'serve', '--quiet'] as [string, ...string[]]
+    const [command = process.execPath, ...args] = [...(this.#options.wrapper ?? []), process.execPath, BIN, 'serve', '--quiet']
     const port = this.url ? new URL(this.url).port : undefined
     const child = spawn(command, args, { env: { ...this.env, ...(port ? { SIGNALBOX_PORT: port } : {}) }, stdio: ['ignore', 'pipe', 'pipe'] })
     this.#child = child
