@@ -10,7 +10,12 @@ const MAX_SLUG = 32
 
 /** Lower-case words joined by `-`; never empty, never starting with a digit. */
 export function slug(name: string, fallback: string): string {
-  const words = name.normalize('NFKD').toLowerCase().replace(/[^a-z0-9]+/g, '-').slice(0, MAX_SLUG).replace(/^[-0-9]+|-+$/g, '')
+  const words = name
+    .normalize('NFKD')
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .slice(0, MAX_SLUG)
+    .replace(/^[-0-9]+|-+$/g, '')
   return words || fallback
 }
 

@@ -1,4 +1,11 @@
-import { capabilities as allCapabilities, createIdentity, ensureOwner, settingChanged, storedSettings, tokenRotated } from '../capabilities/index.ts'
+import {
+  capabilities as allCapabilities,
+  createIdentity,
+  ensureOwner,
+  settingChanged,
+  storedSettings,
+  tokenRotated,
+} from '../capabilities/index.ts'
 import type { Engine } from '../db/engine.ts'
 import { sqliteLedger } from '../db/ledger.ts'
 import { openSqlite } from '../db/sqlite.ts'
@@ -100,7 +107,9 @@ export async function createApp(options: AppOptions): Promise<App> {
     async close() {
       clearInterval(housekeeping)
       feed.interrupt()
-      await audit.flush()
+      // Waits that were just interrupted are answered in this turn; their audit belongs to the last batch.
+      await new Promise((resolve) => setImmediate(resolve))
+      await audit.close()
       await engine.close()
     },
   }

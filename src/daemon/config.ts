@@ -21,7 +21,10 @@ type Env = Record<string, string | undefined>
 export function loadConfig(env: Env): Config {
   const home = resolve(env.SIGNALBOX_HOME || join(homedir(), '.signalbox'))
   const host = env.SIGNALBOX_HOST || '127.0.0.1'
-  const allowedHosts = (env.SIGNALBOX_ALLOWED_HOSTS ?? '').split(',').map((name) => name.trim().toLowerCase()).filter(Boolean)
+  const allowedHosts = (env.SIGNALBOX_ALLOWED_HOSTS ?? '')
+    .split(',')
+    .map((name) => name.trim().toLowerCase())
+    .filter(Boolean)
   if (!LOOPBACK.has(host) && !allowedHosts.length) {
     throw new UsageError(
       `SIGNALBOX_HOST=${host} would let other machines in. Signalbox starts there only when you say under which names they reach it: ` +
@@ -43,14 +46,18 @@ export function loadConfig(env: Env): Config {
 function portOf(env: Env): number {
   const [name, text] = env.SIGNALBOX_PORT ? ['SIGNALBOX_PORT', env.SIGNALBOX_PORT] : ['MCP_SERVER_PORT', env.MCP_SERVER_PORT || '3001']
   const port = Number(text)
-  if (!Number.isInteger(port) || port < 0 || port > 65_535) throw new UsageError(`${name}=${text} is not a port; use a number from 0 to 65535.`)
+  if (!Number.isInteger(port) || port < 0 || port > 65_535)
+    throw new UsageError(`${name}=${text} is not a port; use a number from 0 to 65535.`)
   return port
 }
 
 function databasePath(env: Env, home: string): string {
   const url = env.SIGNALBOX_DATABASE_URL
   if (url) {
-    if (/^postgres(ql)?:/.test(url)) throw new UsageError('SIGNALBOX_DATABASE_URL names PostgreSQL; this version has the embedded database only. Unset it, or use sqlite:/path/to/file.db.')
+    if (/^postgres(ql)?:/.test(url))
+      throw new UsageError(
+        'SIGNALBOX_DATABASE_URL names PostgreSQL; this version has the embedded database only. Unset it, or use sqlite:/path/to/file.db.',
+      )
     const path = /^(?:sqlite|file):(?:\/\/)?(\/.*)$/.exec(url)?.[1]
     if (!path) throw new UsageError(`SIGNALBOX_DATABASE_URL=${url.split(':')[0]}:… is not understood; use sqlite:/path/to/file.db.`)
     return resolve(path)

@@ -2,8 +2,8 @@ import { existsSync, mkdirSync, readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { backupFile, checkFile, restoreFile } from '../db/maintenance.ts'
-import { loadConfig } from './config.ts'
 import { UsageError } from '../kernel/error.ts'
+import { loadConfig } from './config.ts'
 import { ensurePrivateFolder } from './home.ts'
 import { lockHome } from './lock.ts'
 
@@ -49,7 +49,9 @@ function restore(path: string, source: string, home: string): void {
   const lock = lockHome(home, 'restore a backup')
   try {
     const aside = restoreFile(path, source, stamp())
-    process.stdout.write(`Restored ${source}.\n${aside ? `What was there before is kept at ${aside}\n` : ''}Start the daemon again with: signalbox serve\n`)
+    process.stdout.write(
+      `Restored ${source}.\n${aside ? `What was there before is kept at ${aside}\n` : ''}Start the daemon again with: signalbox serve\n`,
+    )
   } catch (error) {
     throw new UsageError(`Nothing was changed: ${(error as Error).message}`)
   } finally {
@@ -67,8 +69,15 @@ function check(path: string, home: string): void {
 
 function known(home: string): string {
   const folder = join(home, 'backups')
-  const files = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith('.db')).sort().slice(-3) : []
-  return files.length ? `Newest backups: ${files.map((name) => join(folder, name)).join(', ')}` : 'There are no backups yet; make one with: signalbox db backup'
+  const files = existsSync(folder)
+    ? readdirSync(folder)
+        .filter((name) => name.endsWith('.db'))
+        .sort()
+        .slice(-3)
+    : []
+  return files.length
+    ? `Newest backups: ${files.map((name) => join(folder, name)).join(', ')}`
+    : 'There are no backups yet; make one with: signalbox db backup'
 }
 
 function stamp(): string {

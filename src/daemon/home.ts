@@ -1,9 +1,24 @@
 import { createHash } from 'node:crypto'
-import { chmodSync, closeSync, constants, existsSync, fsyncSync, lstatSync, mkdirSync, openSync, readSync, readFileSync, renameSync, rmSync, writeFileSync, writeSync } from 'node:fs'
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  existsSync,
+  fsyncSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  readSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
-import type { OwnerFile } from '../ports/owner-file.ts'
 import { UsageError } from '../kernel/error.ts'
+import type { OwnerFile } from '../ports/owner-file.ts'
 
 const MAX_SOCKET_PATH = 100
 
@@ -11,7 +26,8 @@ const MAX_SOCKET_PATH = 100
 export function ensurePrivateFolder(path: string): void {
   mkdirSync(path, { recursive: true, mode: 0o700 })
   const found = lstatSync(path)
-  if (found.isSymbolicLink() || !found.isDirectory()) throw new UsageError(`${path} must be a real folder, not a link or a file. Remove it, or set SIGNALBOX_HOME.`)
+  if (found.isSymbolicLink() || !found.isDirectory())
+    throw new UsageError(`${path} must be a real folder, not a link or a file. Remove it, or set SIGNALBOX_HOME.`)
   if (found.uid !== userInfo().uid) throw new UsageError(`${path} belongs to another user. Choose another folder with SIGNALBOX_HOME.`)
   if ((found.mode & 0o077) !== 0) chmodSync(path, 0o700)
 }
@@ -20,7 +36,8 @@ export function ensurePrivateFolder(path: string): void {
 export function socketPath(home: string, env: Record<string, string | undefined>): string {
   const folder = join(env.XDG_RUNTIME_DIR || '/tmp', `signalbox-${userInfo().uid}`)
   const path = join(folder, `${createHash('sha256').update(home).digest('hex').slice(0, 16)}.sock`)
-  if (Buffer.byteLength(path) > MAX_SOCKET_PATH) throw new UsageError(`The socket path ${path} is longer than ${MAX_SOCKET_PATH} bytes. Set XDG_RUNTIME_DIR to a shorter folder.`)
+  if (Buffer.byteLength(path) > MAX_SOCKET_PATH)
+    throw new UsageError(`The socket path ${path} is longer than ${MAX_SOCKET_PATH} bytes. Set XDG_RUNTIME_DIR to a shorter folder.`)
   return path
 }
 

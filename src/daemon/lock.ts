@@ -21,7 +21,9 @@ export function lockHome(home: string, what: string): Lock {
     if (((error as { errcode?: number }).errcode ?? 0) !== 5) throw error
     const other = readAddress(home)
     const who = other ? ` (pid ${other.pid}, ${other.url})` : ''
-    throw new UsageError(`Another Signalbox${who} already uses ${home}. Stop it before you ${what}, or choose another folder with SIGNALBOX_HOME.`)
+    throw new UsageError(
+      `Another Signalbox${who} already uses ${home}. Stop it before you ${what}, or choose another folder with SIGNALBOX_HOME.`,
+    )
   }
   return {
     release() {

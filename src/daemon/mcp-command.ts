@@ -2,9 +2,9 @@ import { spawn } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { UsageError } from '../kernel/error.ts'
 import { Shim } from '../surfaces/shim.ts'
 import { loadConfig } from './config.ts'
-import { UsageError } from '../kernel/error.ts'
 import { ensurePrivateFolder, ownerTokenPath, readSecret, socketPath } from './home.ts'
 
 export const MCP_HELP = `signalbox mcp: speak MCP on stdin and stdout, for clients that start their servers.
@@ -19,7 +19,13 @@ The identity is SIGNALBOX_TOKEN, else the owner's token in $SIGNALBOX_HOME.`
 export async function mcpCommand(args: string[]): Promise<void> {
   const { values } = parseArgs({
     args,
-    options: { admin: { type: 'boolean' }, dialect: { type: 'string' }, toolsets: { type: 'string' }, 'no-start': { type: 'boolean' }, help: { type: 'boolean', short: 'h' } },
+    options: {
+      admin: { type: 'boolean' },
+      dialect: { type: 'string' },
+      toolsets: { type: 'string' },
+      'no-start': { type: 'boolean' },
+      help: { type: 'boolean', short: 'h' },
+    },
   })
   if (values.help) return void process.stdout.write(`${MCP_HELP}\n`)
   const { home } = loadConfig(process.env)
@@ -45,7 +51,8 @@ export async function mcpCommand(args: string[]): Promise<void> {
 
 function token(home: string): string {
   const found = process.env.SIGNALBOX_TOKEN || readSecret(ownerTokenPath(home))
-  if (!found) throw new UsageError(`There is no token: set SIGNALBOX_TOKEN, or start the daemon once so that it writes ${ownerTokenPath(home)}.`)
+  if (!found)
+    throw new UsageError(`There is no token: set SIGNALBOX_TOKEN, or start the daemon once so that it writes ${ownerTokenPath(home)}.`)
   return found
 }
 
@@ -54,7 +61,12 @@ function startDaemon(home: string): void {
   ensurePrivateFolder(home)
   const log = openSync(join(home, 'daemon.log'), 'a', 0o600)
   const { SIGNALBOX_TOKEN: _, ...env } = process.env
-  const child = spawn(process.execPath, [process.argv[1] as string, 'serve'], { detached: true, stdio: ['ignore', log, log], env, cwd: home })
+  const child = spawn(process.execPath, [process.argv[1] as string, 'serve'], {
+    detached: true,
+    stdio: ['ignore', log, log],
+    env,
+    cwd: home,
+  })
   child.unref()
   closeSync(log)
 }

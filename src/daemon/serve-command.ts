@@ -10,7 +10,10 @@ const HELP = `signalbox serve: start the daemon and keep running.
   --quiet     print only the address`
 
 export async function serveCommand(args: string[]): Promise<void> {
-  const { values } = parseArgs({ args, options: { port: { type: 'string' }, quiet: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } } })
+  const { values } = parseArgs({
+    args,
+    options: { port: { type: 'string' }, quiet: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } },
+  })
   if (values.help) return void process.stdout.write(`${HELP}\n`)
   const config = loadConfig({ ...process.env, ...(values.port ? { SIGNALBOX_PORT: values.port } : {}) })
   const daemon = await serve(config)

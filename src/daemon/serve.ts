@@ -4,6 +4,7 @@ import { pino } from 'pino'
 import { createGit } from '../adapters/git-cli/index.ts'
 import { sqliteLedger } from '../db/ledger.ts'
 import { createSessionStore } from '../db/mcp-sessions.ts'
+import { UsageError } from '../kernel/error.ts'
 import { redactText } from '../kernel/redact.ts'
 import { createHttp } from '../surfaces/http.ts'
 import { createMcpSurface } from '../surfaces/mcp.ts'
@@ -12,9 +13,16 @@ import { Metrics } from '../surfaces/metrics.ts'
 import { listenOnSocket } from '../surfaces/socket.ts'
 import { EventStreams } from '../surfaces/sse.ts'
 import { createApp } from './app.ts'
-import { UsageError } from '../kernel/error.ts'
 import type { Config } from './config.ts'
-import { adoptStagedToken, createOwnerFile, ensurePrivateFolder, secretsOnDisk, settleOwnerToken, socketPath, writeAddress } from './home.ts'
+import {
+  adoptStagedToken,
+  createOwnerFile,
+  ensurePrivateFolder,
+  secretsOnDisk,
+  settleOwnerToken,
+  socketPath,
+  writeAddress,
+} from './home.ts'
 import { lockHome } from './lock.ts'
 import { VERSION } from './version.ts'
 
@@ -31,14 +39,21 @@ export async function serve(config: Config): Promise<RunningDaemon> {
   const { home } = config
   ensurePrivateFolder(home)
   const lock = lockHome(home, 'start another one')
-  const log = pino({ level: config.logLevel, base: undefined, hooks: { streamWrite: redactText } }, pino.destination({ dest: 2, sync: true }))
+  const log = pino(
+    { level: config.logLevel, base: undefined, hooks: { streamWrite: redactText } },
+    pino.destination({ dest: 2, sync: true }),
+  )
   const metrics = new Metrics()
   const app = await createApp({
     databasePath: config.databasePath,
     ports: { git: createGit(), ownerFile: createOwnerFile(home) },
     ownerSecrets: secretsOnDisk(home),
     onOwnerRotated: () => adoptStagedToken(home),
-    onDefect: (error, call) => log.error({ call: call.id, tool: call.tool, err: error instanceof Error ? { message: error.message, stack: error.stack } : String(error) }, 'defect'),
+    onDefect: (error, call) =>
+      log.error(
+        { call: call.id, tool: call.tool, err: error instanceof Error ? { message: error.message, stack: error.stack } : String(error) },
+        'defect',
+      ),
     onCall: (call) => metrics.record(call),
   })
   settleOwnerToken(home, app.ownerToken)
@@ -48,14 +63,40 @@ export async function serve(config: Config): Promise<RunningDaemon> {
   const ledger = sqliteLedger(app.engine.generation)
   const onError = (error: Error) => log.debug({ error: error.message }, 'protocol')
   const factory = createServerFactory({ kernel, feed, version: VERSION, holdMs: config.holdMs })
-  const mcp = createMcpSurface({ factory, sessions: createSessionStore(app.engine, app.host.now), feed, capabilities: app.registry.capabilities, newSessionId: () => app.host.id('mcp'), onError })
+  const mcp = createMcpSurface({
+    factory,
+    sessions: createSessionStore(app.engine, app.host.now),
+    feed,
+    capabilities: app.registry.capabilities,
+    newSessionId: () => app.host.id('mcp'),
+    onError,
+  })
   app.counts.mcpSessions = mcp.sessionCount
   const streams = new EventStreams(feed, ledger)
   const health = () => kernel.parts.ports.daemon.health()
-  const http = createHttp({ kernel, feed, ledger, mcp, streams, metrics, health, allowedHosts: config.allowedHosts, holdMs: config.holdMs, log: (message, details) => log.error(details, message) })
+  const http = createHttp({
+    kernel,
+    feed,
+    ledger,
+    mcp,
+    streams,
+    metrics,
+    health,
+    allowedHosts: config.allowedHosts,
+    holdMs: config.holdMs,
+    log: (message, details) => log.error(details, message),
+  })
   const server = createServer(getRequestListener(http.fetch, { overrideGlobalObjects: false }))
   const port = await listen(server, config)
-  const socket = await listenOnSocket({ path: socketPath(home, process.env), home, version: VERSION, kernel, factory, ensureFolder: ensurePrivateFolder, onError })
+  const socket = await listenOnSocket({
+    path: socketPath(home, process.env),
+    home,
+    version: VERSION,
+    kernel,
+    factory,
+    ensureFolder: ensurePrivateFolder,
+    onError,
+  })
 
   const url = `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${port}`
   writeAddress(home, url)
@@ -85,7 +126,11 @@ function listen(server: Server, config: Config): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
       if (error.code !== 'EADDRINUSE') return reject(error)
-      reject(new UsageError(`Port ${config.port} on ${config.host} is taken, perhaps by another Signalbox. Stop that program, or start with SIGNALBOX_PORT=${config.port + 1}.`))
+      reject(
+        new UsageError(
+          `Port ${config.port} on ${config.host} is taken, perhaps by another Signalbox. Stop that program, or start with SIGNALBOX_PORT=${config.port + 1}.`,
+        ),
+      )
     })
     server.listen(config.port, config.host, () => resolve((server.address() as { port: number }).port))
   })

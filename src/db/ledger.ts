@@ -13,15 +13,23 @@ const KEY_LIFE_MS = 24 * 3_600_000
 export function sqliteLedger(generation: number): Ledger {
   const cursor = (seq: number) => encodeCursor(generation, seq)
   const lastSeq = async (view: Tx) => {
-    const row = await core(view).selectFrom('events').select((eb) => eb.fn.max('seq').as('seq')).executeTakeFirst()
+    const row = await core(view)
+      .selectFrom('events')
+      .select((eb) => eb.fn.max('seq').as('seq'))
+      .executeTakeFirst()
     return Number(row?.seq ?? 0)
   }
   const position = async (view: Tx, after: Cursor) => {
     const decoded = decodeCursor(after)
-    if (!decoded) throw refuse('INVALID_CURSOR', `"${after.slice(0, 40)}" is not a cursor of this log.`, { hint: 'Use one that an earlier answer gave you, or none.' })
+    if (!decoded)
+      throw refuse('INVALID_CURSOR', `"${after.slice(0, 40)}" is not a cursor of this log.`, {
+        hint: 'Use one that an earlier answer gave you, or none.',
+      })
     const head = await lastSeq(view)
     if (decoded.generation > generation || (decoded.generation === generation && decoded.seq > head)) {
-      throw refuse('INVALID_CURSOR', 'That cursor lies in the future of this log; it belongs to another database.', { hint: 'Start again without a cursor.' })
+      throw refuse('INVALID_CURSOR', 'That cursor lies in the future of this log; it belongs to another database.', {
+        hint: 'Start again without a cursor.',
+      })
     }
     // An older generation was restored from a backup: what came after the backup is gone, so the end is the best truth.
     return Math.min(decoded.seq, head)
@@ -41,12 +49,17 @@ export function sqliteLedger(generation: number): Ledger {
         call_id: call.id,
         data: JSON.stringify(event.data),
       }))
-      await core(tx).insertInto('events').values(rows as never).execute()
+      await core(tx)
+        .insertInto('events')
+        .values(rows as never)
+        .execute()
     },
 
     async audit(tx, calls, how) {
       const rows = calls.map(({ by, ...call }) => ({ ...call, acting_person: by }))
-      const insert = core(tx).insertInto('calls').values(rows as never)
+      const insert = core(tx)
+        .insertInto('calls')
+        .values(rows as never)
       await (how === 'perhaps again' ? insert.onConflict((oc) => oc.column('id').doNothing()) : insert).execute()
     },
 
@@ -55,7 +68,11 @@ export function sqliteLedger(generation: number): Ledger {
     },
 
     async tail(view, after, filter, limit) {
-      const rows = await filtered(view, filter).where('seq', '>', await position(view, after)).orderBy('seq').limit(limit).execute()
+      const rows = await filtered(view, filter)
+        .where('seq', '>', await position(view, after))
+        .orderBy('seq')
+        .limit(limit)
+        .execute()
       return rows.map((row) => eventOf(row, cursor(row.seq)))
     },
 
@@ -93,7 +110,10 @@ export function sqliteLedger(generation: number): Ledger {
     },
 
     async forget(tx, now) {
-      await core(tx).deleteFrom('idempotency').where('at', '<=', now - KEY_LIFE_MS).execute()
+      await core(tx)
+        .deleteFrom('idempotency')
+        .where('at', '<=', now - KEY_LIFE_MS)
+        .execute()
     },
   }
 }
@@ -110,7 +130,11 @@ function filtered(view: Tx, filter: EventFilter) {
   const types = filter.types ?? []
   if (types.length) {
     query = query.where((eb) =>
-      eb.or(types.map((type) => (type.endsWith('.*') ? eb.between('type', type.slice(0, -1), `${type.slice(0, -1)}\uffff`) : eb('type', '=', type)))),
+      eb.or(
+        types.map((type) =>
+          type.endsWith('.*') ? eb.between('type', type.slice(0, -1), `${type.slice(0, -1)}\uffff`) : eb('type', '=', type),
+        ),
+      ),
     )
   }
   return query

@@ -11,8 +11,14 @@ export function checkFile(path: string): CheckResult {
     connection = new Connection(path, { readOnly: true })
     const id = Number(connection.raw.prepare('PRAGMA application_id').get()?.application_id)
     if (id !== APPLICATION_ID) return { ok: false, problems: [`${path} is not a Signalbox database`] }
-    const found = connection.raw.prepare('PRAGMA integrity_check(20)').all().map((row) => String(row.integrity_check))
-    const orphans = connection.raw.prepare('PRAGMA foreign_key_check').all().map((row) => `a row of ${row.table} points to a ${row.parent} that is not there`)
+    const found = connection.raw
+      .prepare('PRAGMA integrity_check(20)')
+      .all()
+      .map((row) => String(row.integrity_check))
+    const orphans = connection.raw
+      .prepare('PRAGMA foreign_key_check')
+      .all()
+      .map((row) => `a row of ${row.table} points to a ${row.parent} that is not there`)
     const problems = [...found.filter((line) => line !== 'ok'), ...orphans]
     return { ok: problems.length === 0, problems }
   } catch (error) {

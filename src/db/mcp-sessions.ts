@@ -27,7 +27,12 @@ export function createSessionStore(storage: Storage, now: () => number): Session
   return {
     find: (id) => tables<CoreTables>(storage.view).selectFrom('mcp_sessions').selectAll().where('id', '=', id).executeTakeFirst(),
     async add(session) {
-      await storage.write((tx) => tables<CoreTables>(tx).insertInto('mcp_sessions').values({ ...session, at: now(), seen_at: now() }).execute())
+      await storage.write((tx) =>
+        tables<CoreTables>(tx)
+          .insertInto('mcp_sessions')
+          .values({ ...session, at: now(), seen_at: now() })
+          .execute(),
+      )
     },
     async remove(id) {
       await storage.write((tx) => tables<CoreTables>(tx).deleteFrom('mcp_sessions').where('id', '=', id).execute())
@@ -35,8 +40,16 @@ export function createSessionStore(storage: Storage, now: () => number): Session
     async keep(ids) {
       await storage.write(async (tx) => {
         const db = tables<CoreTables>(tx)
-        for (let i = 0; i < ids.length; i += 100) await db.updateTable('mcp_sessions').set({ seen_at: now() }).where('id', 'in', ids.slice(i, i + 100)).execute()
-        await db.deleteFrom('mcp_sessions').where('seen_at', '<', now() - WEEK_MS).execute()
+        for (let i = 0; i < ids.length; i += 100)
+          await db
+            .updateTable('mcp_sessions')
+            .set({ seen_at: now() })
+            .where('id', 'in', ids.slice(i, i + 100))
+            .execute()
+        await db
+          .deleteFrom('mcp_sessions')
+          .where('seen_at', '<', now() - WEEK_MS)
+          .execute()
       })
     },
   }

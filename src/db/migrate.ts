@@ -23,7 +23,9 @@ export function migrate(connection: MigrationConnection, types: ColumnTypes, set
   const known = new Set(sets.flatMap(migrationNames))
   const unknown = [...applied].filter((name) => !known.has(name))
   if (unknown.length) {
-    throw new Error(`This database was written by a newer Signalbox (it has ${unknown.join(', ')}). Update Signalbox, or restore an older backup.`)
+    throw new Error(
+      `This database was written by a newer Signalbox (it has ${unknown.join(', ')}). Update Signalbox, or restore an older backup.`,
+    )
   }
   for (const set of sets) {
     migrationNames(set).forEach((name, i) => {

@@ -81,7 +81,8 @@ function openForWriting(path: string): Connection {
     connection = new Connection(path)
     chmodSync(path, 0o600)
     const applicationId = Number(connection.raw.prepare('PRAGMA application_id').get()?.application_id)
-    if (!fresh && applicationId !== APPLICATION_ID) throw new Error(`${path} is a database of another program; Signalbox leaves it alone. Choose another path.`)
+    if (!fresh && applicationId !== APPLICATION_ID)
+      throw new Error(`${path} is a database of another program; Signalbox leaves it alone. Choose another path.`)
     connection.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA application_id = ${APPLICATION_ID};`)
     connection.exec(`CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY NOT NULL, at INTEGER NOT NULL) STRICT;
       CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) STRICT;
@@ -96,7 +97,13 @@ function openForWriting(path: string): Connection {
 function migrationConnection(connection: Connection): MigrationConnection {
   return {
     exec: (sql) => connection.exec(sql),
-    applied: () => new Set(connection.raw.prepare('SELECT name FROM migrations').all().map((row) => String(row.name))),
+    applied: () =>
+      new Set(
+        connection.raw
+          .prepare('SELECT name FROM migrations')
+          .all()
+          .map((row) => String(row.name)),
+      ),
     record: (name) => connection.raw.prepare('INSERT INTO migrations (name, at) VALUES (?, ?)').run(name, Date.now()),
   }
 }
@@ -104,7 +111,10 @@ function migrationConnection(connection: Connection): MigrationConnection {
 function recovered(connection: Connection, droppedBytes: number): string {
   const last = connection.raw.prepare('SELECT seq, at FROM events ORDER BY seq DESC LIMIT 1').get()
   const upTo = last ? `event ${last.seq} of ${new Date(Number(last.at)).toISOString()}` : 'an empty log'
-  const lost = droppedBytes > 0 ? ` The last ${droppedBytes} bytes of the write-ahead log were not a whole commit and were dropped: whatever was written after that event may be missing.` : ''
+  const lost =
+    droppedBytes > 0
+      ? ` The last ${droppedBytes} bytes of the write-ahead log were not a whole commit and were dropped: whatever was written after that event may be missing.`
+      : ''
   return `The last stop was not clean. Recovered up to ${upTo}.${lost}`
 }
 
@@ -129,7 +139,9 @@ function inWorker<T>(job: { task: 'check' | 'backup'; path: string; target?: str
   if (!file) return Promise.reject(new Error('the database worker is not built: run "npm run build"'))
   const worker = new Worker(file, { workerData: job })
   return new Promise<T>((resolve, reject) => {
-    worker.once('message', (message: { value?: T; error?: string }) => (message.error === undefined ? resolve(message.value as T) : reject(new Error(message.error))))
+    worker.once('message', (message: { value?: T; error?: string }) =>
+      message.error === undefined ? resolve(message.value as T) : reject(new Error(message.error)),
+    )
     worker.once('error', reject)
     worker.once('exit', () => reject(new Error('the database worker ended without an answer')))
     worker.unref()

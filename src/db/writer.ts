@@ -74,7 +74,7 @@ export class Writer {
     }
     this.batches++
     this.calls += batch.length
-    batch.forEach((job, i) => settle(job, outcomes[i] as Outcome))
+    for (const [i, job] of batch.entries()) settle(job, outcomes[i] as Outcome)
   }
 
   /** Some faults (a full disk) end the whole transaction: what the others did is gone too, so each gets its own. */

@@ -4,7 +4,7 @@ import type { Cursor, EventFilter, NewEvent } from './event.ts'
 import { mapIds, notFound } from './id.ts'
 import type { RateLimit } from './limit.ts'
 import type { CallRecord, Feed, Ledger } from './log.ts'
-import { inScope, type Lane, onLane, mayCall, type Principal, type RoleRules, SYSTEM } from './policy.ts'
+import { actingFor, inScope, type Lane, mayCall, onLane, type Principal, type RoleRules, SYSTEM } from './policy.ts'
 import { auditJson, redactText, withoutSecrets } from './redact.ts'
 import type { Found, Registry } from './registry.ts'
 import type { Settings } from './settings.ts'
@@ -80,6 +80,14 @@ interface Call {
   principal: Principal
   found?: Found
   input: unknown
+  /** Its transaction is durable: whatever fails from here on, something was written. */
+  committed?: boolean
+}
+
+/** Who calls; `why` is the reason to refuse a caller that is nevertheless known, so that the refusal is audited. */
+interface Caller {
+  principal: Principal
+  why?: Refusal
 }
 
 export class Kernel {
@@ -102,7 +110,7 @@ export class Kernel {
       return this.#shape(call, (error as Refusal).body)
     }
     try {
-      if (who.stale) throw refuse('AUTH_STALE_TOKEN', `This token ${who.stale}.`, { hint: 'Ask for a new one (agent_invite or token_rotate) and reconnect.' })
+      if (who.why) throw who.why
       call.found = this.parts.registry.find(request.tool, request.dialect)
       return await this.#serve(call, call.found)
     } catch (error) {
@@ -116,17 +124,19 @@ export class Kernel {
   permitted(principal: Principal, lane: Lane, dialectName?: string): Found[] {
     const dialect = dialectName === undefined ? undefined : this.parts.registry.dialect(dialectName)
     const all: Found[] = dialect
-      ? dialect.tools.filter((t) => !t.unlisted).map((adapter) => ({ tool: this.parts.registry.tool(adapter.native), calledAs: adapter.name, dialect, adapter }))
+      ? dialect.tools
+          .filter((t) => !t.unlisted)
+          .map((adapter) => ({ tool: this.parts.registry.tool(adapter.native), calledAs: adapter.name, dialect, adapter }))
       : this.parts.registry.tools.map((tool) => ({ tool, calledAs: tool.name }))
     return all.filter((found) => !found.tool.internal && !this.#refusal(principal, lane, found))
   }
 
-  async #authenticate(request: Request): Promise<{ principal: Principal; stale?: string } | { ok: false; error: ErrorBody }> {
+  async #authenticate(request: Request): Promise<Caller | { ok: false; error: ErrorBody }> {
     if (request.credential === 'system') return { principal: SYSTEM }
     try {
       const found = await this.parts.identity.authenticate(this.parts.storage.view, request.credential.secret)
-      if (found && request.actFor !== undefined) return await this.#actFor(found, request.actFor)
-      if (found) return found
+      if (found?.stale) return { principal: found.principal, why: stale(`This token ${found.stale}.`) }
+      if (found) return request.actFor === undefined ? found : await this.#actFor(found.principal, request.actFor)
     } catch (error) {
       return { ok: false, error: this.#bodyOf(error, { id: '-', tool: request.tool }) }
     }
@@ -134,13 +144,10 @@ export class Kernel {
     return { ok: false, error: unauthenticated() }
   }
 
-  async #actFor(found: { principal: Principal; stale?: string }, ref: string) {
-    const { principal, stale } = found
-    if (stale) return found
-    if (principal.kind !== 'person') throw refuse('PERMISSION_DENIED', 'Only a person may act for an agent.')
+  async #actFor(principal: Principal, ref: string): Promise<Caller> {
+    if (principal.kind !== 'person') return { principal, why: refuse('PERMISSION_DENIED', 'Only a person may act for an agent.') }
     const agent = await this.parts.identity.agent(this.parts.storage.view, ref)
-    if (!agent) throw notFound('agent', ref)
-    return { principal: { ...agent, tokenId: principal.tokenId, by: principal.id } }
+    return agent ? { principal: actingFor(agent, principal) } : { principal, why: notFound('agent', ref) }
   }
 
   #open(request: Request, principal: Principal): Call {
@@ -164,18 +171,23 @@ export class Kernel {
     let value: unknown
     let replayed = false
     if (tool.run) {
-      const prepared = tool.prepare ? await this.#prepare(call, tool, input, look) : undefined
+      const prepared =
+        tool.prepare && !(await this.#answeredBefore(call, tool, key)) ? await this.#prepare(call, tool, input, look) : undefined
       const done = await this.#transact(call, tool, input, key, prepared)
       replayed = done.replayed
       value = done.value
-      if (tool.watch && !(value instanceof Refusal)) value = this.#checked(tool, await tool.watch(this.#watchContext(call, look), done.input, value))
+      if (tool.watch && !(value instanceof Refusal))
+        value = this.#checked(tool, await tool.watch(this.#watchContext(call, look), done.input, value))
     } else {
       const resolved = await this.#resolve(this.parts.storage.view, call.principal, tool, input)
-      value = this.#checked(tool, tool.watch ? await tool.watch(this.#watchContext(call, look), resolved) : await tool.look?.(look, resolved))
+      value = this.#checked(
+        tool,
+        tool.watch ? await tool.watch(this.#watchContext(call, look), resolved) : await tool.look?.(look, resolved),
+      )
       this.#auditRead(call, value)
     }
     if (value instanceof Refusal) return this.#shape(call, value.body)
-    const answer = found.adapter ? found.adapter.fromNative(value as Record<string, unknown>, call.request.input as Record<string, unknown>) : value
+    const answer = found.adapter ? found.adapter.fromNative(value as Record<string, unknown>, call.input as Record<string, unknown>) : value
     return { ok: true, value: (replayed ? { ...(answer as object) } : answer) as Record<string, unknown> }
   }
 
@@ -186,16 +198,22 @@ export class Kernel {
     return prepared
   }
 
-  #refusal(principal: Principal, lane: Lane, found: Found): Refusal | undefined {
-    return mayCall({ principal, lane, tool: found.tool, calledAs: found.calledAs, rules: this.#rules(principal, found) })
+  /** The world may have moved on since a call was answered: its replay must not be refused by a second look at it. */
+  async #answeredBefore(call: Call, tool: Tool, key: string | undefined): Promise<boolean> {
+    if (key === undefined) return false
+    return (await this.parts.ledger.remembered(this.parts.storage.view, call.principal.id, tool.name, key, call.at)) !== undefined
   }
 
-  #rules(principal: Principal, found: Found): RoleRules | undefined {
-    if (!principal.role) return undefined
-    const documented = found.dialect?.roles?.[principal.role]
-    if (documented) return documented
+  /** A dialect's own globs come on top of the native ones: else a tool denied in the settings could be had under a seed's name. */
+  #refusal(principal: Principal, lane: Lane, { tool, calledAs, dialect }: Found): Refusal | undefined {
+    const native = mayCall({ principal, lane, tool, name: tool.name, calledAs, rules: this.#roleRules(principal) })
+    const documented = principal.role && dialect?.roles?.[principal.role]
+    return native ?? (documented && mayCall({ principal, lane, tool, name: calledAs, calledAs, rules: documented }))
+  }
+
+  #roleRules({ role }: Principal): RoleRules | undefined {
     const { settings } = this.parts
-    return { allow: settings.get(`roles.${principal.role}.allow`), deny: settings.get(`roles.${principal.role}.deny`) }
+    return role && { allow: settings.get(`roles.${role}.allow`), deny: settings.get(`roles.${role}.deny`) }
   }
 
   #parse(call: Call, found: Found): { key: string | undefined; input: unknown } {
@@ -217,7 +235,8 @@ export class Kernel {
     return mapIds(tool.places, input, async (kind, use, ref) => {
       const thing = await this.parts.registry.thing(kind).find(tx, ref)
       if (!thing) throw notFound(kind, ref)
-      if (use === 'self' && thing.id !== principal.id) throw refuse('PERMISSION_DENIED', `"${ref}" is not you: identity comes from your token.`)
+      if (use === 'self' && thing.id !== principal.id)
+        throw refuse('PERMISSION_DENIED', `"${ref}" is not you: identity comes from your token.`)
       if (use === 'act' && tool.scoped) {
         const outside = inScope(principal, kind, thing.id, thing.within)
         if (outside) throw outside
@@ -237,12 +256,13 @@ export class Kernel {
         break
       } catch (error) {
         if (!(error instanceof TransientFault)) throw error
-        if (attempt === RETRIES) throw refuse('TRANSIENT_ERROR', `Storage did not answer: ${error.message}. Nothing was written.`, { hint: 'Try again in a moment.' })
-        await delay(RETRY_DELAY_MS)
+        if (attempt < RETRIES) await delay(RETRY_DELAY_MS)
         // The fault may have struck after the commit: running the call again would apply it twice.
         if (done && (await this.parts.ledger.committed(this.parts.storage.view, call.id).catch(() => false))) break
+        if (attempt === RETRIES) throw error
       }
     }
+    call.committed = true
     void this.parts.feed.pump()
     if (!done) throw new Error('a transaction ended without an outcome')
     return done
@@ -251,18 +271,31 @@ export class Kernel {
   async #inTransaction(tx: Tx, call: Call, tool: Tool, input: unknown, key: string | undefined, prepared: unknown) {
     const { ledger, identity, host } = this.parts
     const principal = call.principal.kind === 'system' ? call.principal : await identity.refresh(tx, call.principal)
-    if (!principal) throw refuse('AUTH_STALE_TOKEN', 'This token was revoked while the call was waiting.')
+    if (!principal) throw stale('This token ended while the call was waiting.')
     const resolved = await this.#resolve(tx, principal, tool, input)
     const inputHash = key === undefined ? '' : host.hash(canonicalJson(input))
     const before = key === undefined ? undefined : await ledger.remembered(tx, principal.id, tool.name, key, call.at)
     if (before) {
-      if (before.input_hash !== inputHash) throw refuse('IDEMPOTENCY_MISMATCH', `The idempotency_key "${key}" was used with another input.`, { hint: 'Use a new key for a new intent.' })
+      if (before.input_hash !== inputHash)
+        throw refuse('IDEMPOTENCY_MISMATCH', `The idempotency_key "${key}" was used with another input.`, {
+          hint: 'Use a new key for a new intent.',
+        })
       const value = JSON.parse(before.answer) as { refusal?: ErrorBody; value?: unknown }
       await this.#audit(tx, call, 'replayed', value.refusal?.code ?? null, value.value)
       return { value: value.refusal ? new Refusal(value.refusal) : value.value, input: resolved, replayed: true }
     }
     const events: NewEvent[] = []
-    const value = await tool.run?.({ ...this.#callContext(call), principal: onLane(principal, call.lane), tx, emit: (e) => events.push(e), id: host.id } satisfies RunContext, resolved, prepared)
+    const value = await tool.run?.(
+      {
+        ...this.#callContext(call),
+        principal: onLane(principal, call.lane),
+        tx,
+        emit: (e) => events.push(e),
+        id: host.id,
+      } satisfies RunContext,
+      resolved,
+      prepared,
+    )
     const refused = value instanceof Refusal
     const checked = refused || tool.watch ? value : this.#checked(tool, value)
     await ledger.append(tx, events, { id: call.id, at: call.at, actor: principal.id })
@@ -282,7 +315,12 @@ export class Kernel {
   }
 
   #callContext(call: Call) {
-    return { principal: onLane(call.principal, call.lane), callId: call.id, now: call.at, setting: <T>(key: string) => this.parts.settings.get<T>(key) }
+    return {
+      principal: onLane(call.principal, call.lane),
+      callId: call.id,
+      now: call.at,
+      setting: <T>(key: string) => this.parts.settings.get<T>(key),
+    }
   }
 
   #lookContext(call: Call): LookContext {
@@ -301,7 +339,20 @@ export class Kernel {
     const { feed, host } = this.parts
     const holdMs = call.request.holdMs ?? DEFAULT_HOLD_MS
     const left = () => Math.max(0, holdMs - (host.monotonic() - call.began))
-    return { ...look, waitFor: (after, filter, timeoutMs) => feed.wait(call.principal, after, filter, { timeoutMs, holdMs: left(), signal: look.signal }) }
+    return {
+      ...look,
+      waitFor: async (after, filter, timeoutMs) => {
+        const waited = await feed.wait(call.principal, after, filter, { timeoutMs, holdMs: left(), signal: look.signal })
+        await this.#requireLiving(call.principal)
+        return waited
+      },
+    }
+  }
+
+  /** A wait is long: what happened after its token ended is no longer for its eyes. */
+  async #requireLiving(principal: Principal): Promise<void> {
+    if (principal.kind === 'system' || (await this.parts.identity.refresh(this.parts.storage.view, principal))) return
+    throw stale('This token ended during the wait.')
   }
 
   #record(call: Call, outcome: CallRecord['outcome'], code: Code | null, output: unknown): CallRecord {
@@ -316,7 +367,7 @@ export class Kernel {
       lane: call.lane,
       surface: request.surface,
       dialect: found?.dialect?.name ?? null,
-      tool: found?.tool.name ?? request.tool.slice(0, 100),
+      tool: found?.tool.name ?? storable(request.tool.slice(0, 100)),
       outcome,
       code,
       input: auditJson(call.input),
@@ -342,19 +393,24 @@ export class Kernel {
 
   async #fail(call: Call, error: unknown): Promise<Answer> {
     const { found } = call
-    const body = this.#bodyOf(error, { id: call.id, tool: found?.calledAs ?? call.request.tool })
+    const body = this.#bodyOf(error, { id: call.id, tool: found?.calledAs ?? call.request.tool, committed: call.committed })
     const failed = body.code === 'INTERNAL_ERROR' || body.code === 'TRANSIENT_ERROR'
     const record = this.#record(call, failed ? 'failed' : 'refused', body.code, failed ? { ...body, stack: stackOf(error) } : body)
+    // The row of the call itself says that it was done; that its answer failed is a second fact.
+    if (call.committed) record.id = this.parts.host.id('call')
     this.parts.onCall?.(record)
     if (found && !found.tool.run) this.parts.auditLater(record)
     else await this.parts.storage.write((tx) => this.parts.ledger.audit(tx, [record])).catch(() => this.parts.auditLater(record))
     return this.#shape(call, body)
   }
 
-  #bodyOf(error: unknown, call: { id: string; tool: string }): ErrorBody {
+  #bodyOf(error: unknown, call: { id: string; tool: string; committed?: boolean }): ErrorBody {
     if (error instanceof Refusal) return error.body
-    this.parts.onDefect(error, call)
-    return { code: 'INTERNAL_ERROR', message: `${call.tool} failed inside Signalbox; nothing was written. Quote ${call.id} when you report it.` }
+    const written = call.committed ? 'it was carried out, only its answer is missing' : 'nothing was written'
+    if (error instanceof TransientFault)
+      return { code: 'TRANSIENT_ERROR', message: `Storage did not answer (${error.message}); ${written}.`, hint: 'Try again in a moment.' }
+    this.parts.onDefect(error, { id: call.id, tool: call.tool })
+    return { code: 'INTERNAL_ERROR', message: `${call.tool} failed inside Signalbox; ${written}. Quote ${call.id} when you report it.` }
   }
 
   #shape(call: Call, body: ErrorBody): Answer {
@@ -364,19 +420,37 @@ export class Kernel {
 }
 
 export function unauthenticated(): ErrorBody {
-  return { code: 'UNAUTHENTICATED', message: CODES.UNAUTHENTICATED.meaning, hint: 'Send "Authorization: Bearer <token>". The owner\'s token is in $SIGNALBOX_HOME/owner.token; agents get theirs from agent_invite.' }
+  return {
+    code: 'UNAUTHENTICATED',
+    message: CODES.UNAUTHENTICATED.meaning,
+    hint: 'Send "Authorization: Bearer <token>". The owner\'s token is in $SIGNALBOX_HOME/owner.token; agents get theirs from agent_invite.',
+  }
 }
 
 function parsed<S extends z.ZodType>(schema: S, value: unknown, tool: string, at?: string): z.output<S> {
   const result = schema.safeParse(value)
   if (result.success) return result.data
   const issues = result.error.issues.slice(0, 5).map((issue) => {
-    const path = at ?? issue.path.map((p) => (typeof p === 'number' ? `[${p}]` : `.${String(p)}`)).join('').replace(/^\./, '')
+    const path =
+      at ??
+      issue.path
+        .map((p) => (typeof p === 'number' ? `[${p}]` : `.${String(p)}`))
+        .join('')
+        .replace(/^\./, '')
     return { path, message: issue.message }
   })
   const named = issues.map((i) => /^([A-Z_]+): /.exec(i.message)?.[1]).find((code) => code !== undefined && isCode(code))
   const sentence = issues.map((i) => `${i.path || 'arguments'}: ${i.message.replace(/^[A-Z_]+: /, '')}`).join('; ')
   throw refuse((named as Code | undefined) ?? 'INVALID_INPUT', `${tool}: ${sentence}`.slice(0, 1_000), { details: { issues } })
+}
+
+function stale(message: string): Refusal {
+  return refuse('AUTH_STALE_TOKEN', message, { hint: 'Ask for a new one (agent_invite or token_rotate) and reconnect.' })
+}
+
+/** A name that nobody declared may hold what no database stores. */
+function storable(text: string): string {
+  return text.toWellFormed().replaceAll('\0', '\ufffd')
 }
 
 function stackOf(error: unknown): string {

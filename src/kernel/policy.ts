@@ -78,7 +78,10 @@ function lower(a: Profile, b: Profile): Profile {
 
 /** `*` stands for any run of characters; the pattern is anchored at both ends. */
 export function globMatches(glob: string, name: string): boolean {
-  const source = glob.split('*').map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&')).join('.*')
+  const source = glob
+    .split('*')
+    .map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'))
+    .join('.*')
   return new RegExp(`^${source}$`).test(name)
 }
 
@@ -86,13 +89,15 @@ export interface PermissionQuestion {
   principal: Principal
   lane: Lane
   tool: Tool
-  /** The name the caller used: a dialect's globs are written over its own names. */
+  /** The name that the rules are written over: a dialect's globs mean its own names. */
+  name: string
+  /** The name that the caller used, for the message. */
   calledAs: string
   rules?: RoleRules
 }
 
 /** The whole answer to "may this identity call this tool at all?"; scope is asked later, with the ids at hand. */
-export function mayCall({ principal, lane, tool, calledAs, rules }: PermissionQuestion): Refusal | undefined {
+export function mayCall({ principal, lane, tool, name, calledAs, rules }: PermissionQuestion): Refusal | undefined {
   if (principal.kind === 'system') return undefined
   if (tool.internal) return refuse('TOOL_NOT_FOUND', `There is no tool "${calledAs}".`)
   if (tool.by !== undefined && principal.kind !== 'person') return denied(calledAs, `only a person may call it, whatever the role`)
@@ -101,8 +106,8 @@ export function mayCall({ principal, lane, tool, calledAs, rules }: PermissionQu
   if (!reaches(profile, tool.profile)) return tooLow(principal, profile, lane, tool, calledAs)
   if (!principal.role) return undefined
   const role = rules ?? ROLES[principal.role]
-  if (role.deny.some((glob) => globMatches(glob, calledAs))) return denied(calledAs, `the role ${principal.role} is denied it`)
-  if (!role.allow.some((glob) => globMatches(glob, calledAs))) return denied(calledAs, `the role ${principal.role} does not include it`)
+  if (role.deny.some((glob) => globMatches(glob, name))) return denied(calledAs, `the role ${principal.role} is denied it`)
+  if (!role.allow.some((glob) => globMatches(glob, name))) return denied(calledAs, `the role ${principal.role} does not include it`)
   return undefined
 }
 

@@ -24,7 +24,10 @@ export class Registry {
     this.capabilities = capabilities
     this.tools = capabilities.flatMap((c) => c.tools)
     this.#byName = unique(this.tools, (tool) => tool.name)
-    this.#things = unique(capabilities.flatMap((c) => c.things ?? []), (thing) => thing.kind)
+    this.#things = unique(
+      capabilities.flatMap((c) => c.things ?? []),
+      (thing) => thing.kind,
+    )
     this.dialects = unique(dialects, (dialect) => dialect.name)
     this.settings = Object.assign({}, ...capabilities.map((c) => c.settings ?? {}))
     for (const dialect of dialects) for (const { native } of unique(dialect.tools, (tool) => tool.name).values()) this.tool(native)
@@ -79,7 +82,10 @@ export class Registry {
 
   #unknown(name: string, dialectName: string | undefined): never {
     const seed = this.dialects.get(dialectName ?? '')?.tools ?? []
-    const suggestions = closest(name, [...seed, ...this.tools.filter((tool) => !tool.internal)].map((tool) => tool.name))
+    const suggestions = closest(
+      name,
+      [...seed, ...this.tools.filter((tool) => !tool.internal)].map((tool) => tool.name),
+    )
     throw refuse('TOOL_NOT_FOUND', `There is no tool "${name.slice(0, 80)}".`, {
       hint: suggestions.length ? `Did you mean ${suggestions[0]}?` : 'tools/list names what you may call.',
       suggestions,

@@ -54,7 +54,11 @@ async function untilAnswered(ask: (input: object) => Promise<Answered>, input: R
 
 async function post(reach: Reach, name: string, input: object, actFor: string | undefined): Promise<Answered> {
   const { url, token } = reach.daemon()
-  const headers: Record<string, string> = { authorization: `Bearer ${token}`, 'content-type': 'application/json', 'user-agent': `signalbox-cli/${reach.version}` }
+  const headers: Record<string, string> = {
+    authorization: `Bearer ${token}`,
+    'content-type': 'application/json',
+    'user-agent': `signalbox-cli/${reach.version}`,
+  }
   if (actFor) headers['signalbox-act-for'] = actFor
   const response = await request(`${url}/api/tools/${name}`, { method: 'POST', headers, body: JSON.stringify(input) })
   return (await response.json()) as Answered
@@ -64,7 +68,14 @@ async function request(url: string, init: RequestInit): Promise<Response> {
   try {
     return await fetch(url, init)
   } catch {
-    return fail({ code: 'DISCONNECTED', message: `No Signalbox answers at ${new URL(url).origin}.`, hint: 'Start it with: signalbox serve   (in a checkout: npm start)' }, false)
+    return fail(
+      {
+        code: 'DISCONNECTED',
+        message: `No Signalbox answers at ${new URL(url).origin}.`,
+        hint: 'Start it with: signalbox serve   (in a checkout: npm start)',
+      },
+      false,
+    )
   }
 }
 
@@ -90,7 +101,11 @@ async function followEvents(reach: Reach): Promise<void> {
 function parseFlags(tool: Tool, args: string[]) {
   const properties = (tool.inputJson.properties ?? {}) as Record<string, Property>
   const required = ((tool.inputJson.required as string[]) ?? []).filter((name) => name in properties)
-  const options: Record<string, { type: 'string' | 'boolean'; multiple?: boolean }> = { json: { type: 'boolean' }, help: { type: 'boolean' }, as: { type: 'string' } }
+  const options: Record<string, { type: 'string' | 'boolean'; multiple?: boolean }> = {
+    json: { type: 'boolean' },
+    help: { type: 'boolean' },
+    as: { type: 'string' },
+  }
   for (const [name, property] of Object.entries(properties)) {
     const flag = name.replaceAll('_', '-')
     if (property.type === 'boolean') options[flag] = { type: 'boolean' }
@@ -112,7 +127,10 @@ function parseFlags(tool: Tool, args: string[]) {
 }
 
 function convert(given: unknown, property: Property, name: string): unknown {
-  if (Array.isArray(given)) return given.flatMap((item: string) => (item.startsWith('[') ? (parseJson(item, name) as unknown[]) : [convert(item, property.items ?? {}, name)]))
+  if (Array.isArray(given))
+    return given.flatMap((item: string) =>
+      item.startsWith('[') ? (parseJson(item, name) as unknown[]) : [convert(item, property.items ?? {}, name)],
+    )
   if (typeof given !== 'string') return given
   if (property.type === 'integer' || property.type === 'number') return Number.isNaN(Number(given)) ? given : Number(given)
   if (property.type === 'object') return parseJson(given, name)
@@ -144,8 +162,18 @@ function helpFor(tool: Tool): string {
   const properties = Object.entries((tool.inputJson.properties ?? {}) as Record<string, Property>)
   const required = new Set((tool.inputJson.required as string[]) ?? [])
   const flags = properties.map(([name, p]) => {
-    const type = p.enum ? p.enum.join('|') : p.type === 'array' ? `${p.items?.enum?.join('|') ?? p.items?.type ?? 'text'}, repeatable` : (p.type ?? 'value')
-    const note = [p.description, required.has(name) && p.default === undefined ? 'required' : '', p.default === undefined ? '' : `default ${JSON.stringify(p.default)}`].filter(Boolean).join('; ')
+    const type = p.enum
+      ? p.enum.join('|')
+      : p.type === 'array'
+        ? `${p.items?.enum?.join('|') ?? p.items?.type ?? 'text'}, repeatable`
+        : (p.type ?? 'value')
+    const note = [
+      p.description,
+      required.has(name) && p.default === undefined ? 'required' : '',
+      p.default === undefined ? '' : `default ${JSON.stringify(p.default)}`,
+    ]
+      .filter(Boolean)
+      .join('; ')
     return `  --${name.replaceAll('_', '-').padEnd(22)} ${type}${note ? `: ${note}` : ''}\n`
   })
   return `signalbox ${tool.name.replace('_', ' ')}: ${tool.description}\n\n${flags.join('')}  --json                   print JSON\n  --as AGENT               act for this agent (people only; recorded)\n`
@@ -153,13 +181,20 @@ function helpFor(tool: Tool): string {
 
 function unknown(noun: string, verb: string): string {
   const verbs = tools.filter((tool) => tool.name.startsWith(`${noun}_`)).map((tool) => tool.name.slice(noun.length + 1))
-  if (verbs.length) return `${verb ? `There is no "signalbox ${noun} ${verb}".` : `signalbox ${noun} what?`} Try one of: ${verbs.join(', ')}.`
-  const near = closest(`${noun}_${verb}`, tools.map((tool) => tool.name)).map((name) => `signalbox ${name.replace('_', ' ')}`)
+  if (verbs.length)
+    return `${verb ? `There is no "signalbox ${noun} ${verb}".` : `signalbox ${noun} what?`} Try one of: ${verbs.join(', ')}.`
+  const near = closest(
+    `${noun}_${verb}`,
+    tools.map((tool) => tool.name),
+  ).map((name) => `signalbox ${name.replace('_', ' ')}`)
   return `There is no "signalbox ${[noun, verb].filter(Boolean).join(' ')}".${near.length ? ` Did you mean: ${near.join(', ')}?` : ''} "signalbox tools" lists all, "signalbox --help" explains.`
 }
 
 function fail(error: ErrorBody, json: boolean): never {
   if (json) process.stdout.write(`${JSON.stringify({ error }, null, 2)}\n`)
-  else process.stderr.write(`${error.code}: ${error.message}\n${error.hint ? `${error.hint}\n` : ''}${error.suggestions?.length ? `Perhaps: ${error.suggestions.join(', ')}\n` : ''}`)
+  else
+    process.stderr.write(
+      `${error.code}: ${error.message}\n${error.hint ? `${error.hint}\n` : ''}${error.suggestions?.length ? `Perhaps: ${error.suggestions.join(', ')}\n` : ''}`,
+    )
   process.exit(CODES[error.code]?.exit ?? 1)
 }

@@ -50,7 +50,13 @@ export function createHttp(parts: HttpParts): Hono<Env> {
     parts.log('request failed', { path: c.req.path, error: String(error) })
     return answerError(c, { code: 'INTERNAL_ERROR', message: 'Signalbox failed on this request.' })
   })
-  app.notFound((c) => answerError(c, { code: 'RESOURCE_NOT_FOUND', message: `There is nothing at ${c.req.method} ${c.req.path.slice(0, 100)}.`, hint: 'Tools are at POST /api/tools/<name>, MCP at /mcp, events at GET /api/events.' }))
+  app.notFound((c) =>
+    answerError(c, {
+      code: 'RESOURCE_NOT_FOUND',
+      message: `There is nothing at ${c.req.method} ${c.req.path.slice(0, 100)}.`,
+      hint: 'Tools are at POST /api/tools/<name>, MCP at /mcp, events at GET /api/events.',
+    }),
+  )
 
   app.get('/healthz', (c) => {
     const { ok, version, uptime_seconds } = parts.health()
@@ -172,7 +178,10 @@ async function jsonBody(c: Ctx): Promise<unknown> {
   const type = (c.req.header('content-type') ?? '').split(';')[0]?.trim().toLowerCase()
   if (type !== 'application/json') throw new Refusal({ code: 'INVALID_INPUT', message: 'Send JSON with Content-Type: application/json.' })
   const read = await readRequestBody(c.req.raw, MAX_BODY)
-  if (read.tooLarge) throw refuse('PAYLOAD_TOO_LARGE', `The request is larger than ${MAX_BODY} bytes.`, { hint: 'Send less at once; keep long text in files of the repository.' })
+  if (read.tooLarge)
+    throw refuse('PAYLOAD_TOO_LARGE', `The request is larger than ${MAX_BODY} bytes.`, {
+      hint: 'Send less at once; keep long text in files of the repository.',
+    })
   if (read.text === '') return {}
   try {
     return JSON.parse(read.text) as unknown

@@ -1,4 +1,12 @@
-import { type CallToolResult, ProtocolError, ProtocolErrorCode, ResourceNotFoundError, Server, type ServerContext, type Tool as McpTool } from '@modelcontextprotocol/server'
+import {
+  type CallToolResult,
+  type Tool as McpTool,
+  ProtocolError,
+  ProtocolErrorCode,
+  ResourceNotFoundError,
+  Server,
+  type ServerContext,
+} from '@modelcontextprotocol/server'
 import type { Resource } from '../kernel/capability.ts'
 import type { LoggedEvent } from '../kernel/event.ts'
 import { type Answer, DEFAULT_HOLD_MS, type Kernel, type Surface } from '../kernel/invoke.ts'
@@ -54,7 +62,10 @@ export function createServerFactory(parts: McpServerParts): McpServerFactory {
   return (connection, era) => {
     const server = new Server(
       { name: 'signalbox', title: 'Signalbox', version: parts.version },
-      { capabilities: { tools: { listChanged: true }, resources: { subscribe: true, listChanged: true }, prompts: { listChanged: true } }, instructions: INSTRUCTIONS },
+      {
+        capabilities: { tools: { listChanged: true }, resources: { subscribe: true, listChanged: true }, prompts: { listChanged: true } },
+        instructions: INSTRUCTIONS,
+      },
     )
     const call = (tool: string, input: unknown, ctx: ServerContext, holdMs: number) =>
       kernel.invoke({
@@ -86,10 +97,14 @@ export function createServerFactory(parts: McpServerParts): McpServerFactory {
     })
 
     server.setRequestHandler('resources/list', async () => ({
-      resources: resources.filter((r) => !r.argument).map((r) => ({ uri: r.uri, name: r.name, description: r.description, mimeType: 'application/json' })),
+      resources: resources
+        .filter((r) => !r.argument)
+        .map((r) => ({ uri: r.uri, name: r.name, description: r.description, mimeType: 'application/json' })),
     }))
     server.setRequestHandler('resources/templates/list', async () => ({
-      resourceTemplates: resources.filter((r) => r.argument).map((r) => ({ uriTemplate: r.uri, name: r.name, description: r.description, mimeType: 'application/json' })),
+      resourceTemplates: resources
+        .filter((r) => r.argument)
+        .map((r) => ({ uriTemplate: r.uri, name: r.name, description: r.description, mimeType: 'application/json' })),
     }))
     server.setRequestHandler('resources/read', async (request, ctx) => {
       const { uri } = request.params
@@ -99,15 +114,25 @@ export function createServerFactory(parts: McpServerParts): McpServerFactory {
       return { contents: [{ uri, mimeType: 'application/json', text: JSON.stringify(answer.value) }] }
     })
 
-    server.setRequestHandler('prompts/list', async () => ({ prompts: prompts.map(({ name, title, description }) => ({ name, title, description })) }))
+    server.setRequestHandler('prompts/list', async () => ({
+      prompts: prompts.map(({ name, title, description }) => ({ name, title, description })),
+    }))
     server.setRequestHandler('prompts/get', async (request) => {
       const prompt = prompts.find((p) => p.name === request.params.name)
-      if (!prompt) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no prompt "${request.params.name}". Known: ${prompts.map((p) => p.name).join(', ')}.`)
+      if (!prompt)
+        throw new ProtocolError(
+          ProtocolErrorCode.InvalidParams,
+          `There is no prompt "${request.params.name}". Known: ${prompts.map((p) => p.name).join(', ')}.`,
+        )
       const principal = await current(kernel, connection)
-      return { description: prompt.description, messages: [{ role: 'user' as const, content: { type: 'text' as const, text: prompt.text(principal) } }] }
+      return {
+        description: prompt.description,
+        messages: [{ role: 'user' as const, content: { type: 'text' as const, text: prompt.text(principal) } }],
+      }
     })
 
-    if (era === 'legacy') keepSubscriptions(server, resources, (wanted) => tellOf(server, parts.feed, connection.principal, updates, (uri) => wanted.has(uri)))
+    if (era === 'legacy')
+      keepSubscriptions(server, resources, (wanted) => tellOf(server, parts.feed, connection.principal, updates, (uri) => wanted.has(uri)))
     // On a shared 2026 connection the SDK holds the subscriptions and lets through what was asked for.
     else if (connection.surface === 'stdio') tellOf(server, parts.feed, connection.principal, updates, () => true)
     return server
@@ -146,7 +171,10 @@ function tellOf(server: Server, feed: Feed, principal: Principal, updates: Updat
 
 async function current(kernel: Kernel, connection: McpConnection): Promise<Principal> {
   const found = await kernel.parts.identity.authenticate(kernel.parts.storage.view, connection.secret)
-  if (!found || found.stale) throw new ProtocolError(ProtocolErrorCode.InvalidRequest, 'This token is no longer valid. Reconnect with a new one.', { code: 'AUTH_STALE_TOKEN' })
+  if (!found || found.stale)
+    throw new ProtocolError(ProtocolErrorCode.InvalidRequest, 'This token is no longer valid. Reconnect with a new one.', {
+      code: 'AUTH_STALE_TOKEN',
+    })
   return found.principal
 }
 
@@ -171,7 +199,11 @@ function describeTool({ tool, calledAs, adapter }: Found): McpTool {
 /** The same as structured content and as text: some clients show the model only the one, some only the other. */
 export function toResult(answer: Answer): CallToolResult {
   const structured = answer.ok ? answer.value : (answer.shaped ?? { error: answer.error })
-  return { content: [{ type: 'text', text: JSON.stringify(structured) }], structuredContent: structured, ...(answer.ok ? {} : { isError: true }) }
+  return {
+    content: [{ type: 'text', text: JSON.stringify(structured) }],
+    structuredContent: structured,
+    ...(answer.ok ? {} : { isError: true }),
+  }
 }
 
 function startProgress(ctx: ServerContext): { holdMs: number; stop(): void } {

@@ -1,5 +1,12 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { createMcpHandler, isInitializeRequest, isLegacyRequest, type ServerEvent, type ServerEventBus, WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server'
+import {
+  createMcpHandler,
+  isInitializeRequest,
+  isLegacyRequest,
+  type ServerEvent,
+  type ServerEventBus,
+  WebStandardStreamableHTTPServerTransport,
+} from '@modelcontextprotocol/server'
 import type { SessionStore, StoredSession } from '../db/mcp-sessions.ts'
 import type { Capability } from '../kernel/capability.ts'
 import type { LoggedEvent } from '../kernel/event.ts'
@@ -54,7 +61,13 @@ export function createMcpSurface(parts: McpSurfaceParts): McpSurface {
   }
 
   async function begin(request: Request, body: unknown, connection: McpConnection): Promise<Response> {
-    const stored = { id: parts.newSessionId(), token: tokenOf(connection), dialect: connection.dialect ?? null, lane: connection.lane, initialize: JSON.stringify(body) }
+    const stored = {
+      id: parts.newSessionId(),
+      token: tokenOf(connection),
+      dialect: connection.dialect ?? null,
+      lane: connection.lane,
+      initialize: JSON.stringify(body),
+    }
     const session = await open(stored, connection)
     const response = await serve(session, request, body)
     // Stored before the client hears of it: whatever it does next, a restart in between is survived.
@@ -95,7 +108,11 @@ export function createMcpSurface(parts: McpSurfaceParts): McpSurface {
   async function revive(id: string, connection: McpConnection): Promise<LiveSession | undefined> {
     const stored = await sessions.find(id)
     if (!stored || stored.token !== tokenOf(connection)) return undefined
-    const session = await open(stored, { ...connection, dialect: stored.dialect ?? undefined, lane: stored.lane === 'default' ? 'default' : 'admin' })
+    const session = await open(stored, {
+      ...connection,
+      dialect: stored.dialect ?? undefined,
+      lane: stored.lane === 'default' ? 'default' : 'admin',
+    })
     await replay(session.transport, JSON.parse(stored.initialize))
     return session
   }

@@ -66,7 +66,12 @@ export class Shim {
   #fromClient(line: string): void {
     if (!line.trim()) return
     const messages = parse(line)
-    if (!messages) return this.#answer({ jsonrpc: '2.0', id: null, error: { code: -32_700, message: 'Parse error: each line must be one JSON-RPC message.' } })
+    if (!messages)
+      return this.#answer({
+        jsonrpc: '2.0',
+        id: null,
+        error: { code: -32_700, message: 'Parse error: each line must be one JSON-RPC message.' },
+      })
     if (line.length > MAX_LINE) return this.#refuse(messages, 'PAYLOAD_TOO_LARGE', `A message may have ${MAX_LINE} characters at the most.`)
     for (const message of messages) this.#remember(message, line)
     if (this.#socket) this.#socket.write(`${line}\n`)
@@ -111,7 +116,8 @@ export class Shim {
       if (!this.#parts.startDaemon) throw new Error('No Signalbox daemon is running. Start it with: signalbox serve')
       if (!started) this.#parts.startDaemon()
       started = true
-      if (performance.now() > deadline) throw new Error(`The Signalbox daemon did not start within ${CONNECT_MS / 1_000} s. Start it by hand to see why: signalbox serve`)
+      if (performance.now() > deadline)
+        throw new Error(`The Signalbox daemon did not start within ${CONNECT_MS / 1_000} s. Start it by hand to see why: signalbox serve`)
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
     }
   }
@@ -155,7 +161,14 @@ export class Shim {
     for (const [id, method] of this.#unanswered) {
       // initialize changes nothing, so it is the one request that may be sent twice.
       if (method === 'initialize') continue
-      this.#answer(disconnected(id, method, 'DISCONNECTED', 'The Signalbox daemon went away before it answered; whether the call was done is not known.'))
+      this.#answer(
+        disconnected(
+          id,
+          method,
+          'DISCONNECTED',
+          'The Signalbox daemon went away before it answered; whether the call was done is not known.',
+        ),
+      )
     }
     if (this.#initialize || this.#waiting.length) void this.#connect()
     this.#finishWhenDrained()
@@ -170,7 +183,8 @@ export class Shim {
   }
 
   #refuse(messages: Message[], code: string, message: string): void {
-    for (const { id, method } of messages) if (method && id !== undefined && id !== null) this.#answer(disconnected(id, method, code, message))
+    for (const { id, method } of messages)
+      if (method && id !== undefined && id !== null) this.#answer(disconnected(id, method, code, message))
   }
 
   #answer(message: { id: Id | null; [key: string]: unknown }): void {
@@ -192,8 +206,14 @@ export class Shim {
 /** A tool call gets a result that the model can read; any other request an error of the protocol. */
 function disconnected(id: Id, method: string, code: string, message: string) {
   if (method !== 'tools/call') return { jsonrpc: '2.0', id, error: { code: -32_000, message, data: { code } } }
-  const structured = { error: { code, message, hint: 'Look at the state before you repeat a write, or repeat it with the same idempotency_key.' } }
-  return { jsonrpc: '2.0', id, result: { isError: true, content: [{ type: 'text', text: JSON.stringify(structured) }], structuredContent: structured } }
+  const structured = {
+    error: { code, message, hint: 'Look at the state before you repeat a write, or repeat it with the same idempotency_key.' },
+  }
+  return {
+    jsonrpc: '2.0',
+    id,
+    result: { isError: true, content: [{ type: 'text', text: JSON.stringify(structured) }], structuredContent: structured },
+  }
 }
 
 function open(path: string): Promise<Socket | undefined> {

@@ -1,7 +1,7 @@
 import { chmodSync, rmSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
 import { dirname } from 'node:path'
-import { serveStdio, StdioServerTransport } from '@modelcontextprotocol/server/stdio'
+import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio'
 import type { Kernel } from '../kernel/invoke.ts'
 import type { McpServerFactory } from './mcp-server.ts'
 
@@ -67,10 +67,22 @@ async function greet(socket: Socket, parts: SocketParts): Promise<void> {
     return void refuse('UNAUTHENTICATED', 'This daemon did not issue that token.')
   }
   if (found.stale) return void refuse('AUTH_STALE_TOKEN', `This token ${found.stale}.`)
-  if (hello.dialect !== undefined && !registry.dialects.has(hello.dialect)) return void refuse('INVALID_INPUT', `There is no dialect "${hello.dialect}".`)
+  if (hello.dialect !== undefined && !registry.dialects.has(hello.dialect))
+    return void refuse('INVALID_INPUT', `There is no dialect "${hello.dialect}".`)
   socket.write(`${JSON.stringify({ ok: true, version: parts.version } satisfies Welcome)}\n`)
-  const connection = { secret: hello.token, principal: found.principal, lane: hello.lane, surface: 'stdio' as const, source: 'socket', dialect: hello.dialect, toolsets: hello.toolsets }
-  serveStdio(({ era }) => parts.factory(connection, era), { transport: new StdioServerTransport(socket, socket, { maxBufferSize: 2_000_000 }), onerror: parts.onError })
+  const connection = {
+    secret: hello.token,
+    principal: found.principal,
+    lane: hello.lane,
+    surface: 'stdio' as const,
+    source: 'socket',
+    dialect: hello.dialect,
+    toolsets: hello.toolsets,
+  }
+  serveStdio(({ era }) => parts.factory(connection, era), {
+    transport: new StdioServerTransport(socket, socket, { maxBufferSize: 2_000_000 }),
+    onerror: parts.onError,
+  })
 }
 
 /** Reads exactly the first line; whatever came behind it stays in the stream for the protocol. */
@@ -108,7 +120,11 @@ function firstLine(socket: Socket): Promise<string> {
 function parseHello(line: string): Hello | undefined {
   try {
     const hello = JSON.parse(line) as Hello
-    const valid = hello.signalbox === 1 && typeof hello.home === 'string' && typeof hello.token === 'string' && ['default', 'admin'].includes(hello.lane)
+    const valid =
+      hello.signalbox === 1 &&
+      typeof hello.home === 'string' &&
+      typeof hello.token === 'string' &&
+      ['default', 'admin'].includes(hello.lane)
     return valid ? hello : undefined
   } catch {
     return undefined

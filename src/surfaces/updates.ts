@@ -12,7 +12,9 @@ export function createUpdates(capabilities: Capability[]): Updates {
   return {
     uris(event) {
       const noun = event.type.split('.')[0] as string
-      return resources.filter((r) => r.nouns.has(noun)).flatMap(({ uri }) => (uri.includes('{id}') ? namesOf(event).map((name) => uri.replace('{id}', name)) : [uri]))
+      return resources
+        .filter((r) => r.nouns.has(noun))
+        .flatMap(({ uri }) => (uri.includes('{id}') ? namesOf(event).map((name) => uri.replace('{id}', name)) : [uri]))
     },
     toolsChanged: (event) => event.type === 'setting.changed' && event.subject.startsWith('roles.'),
   }
@@ -26,5 +28,7 @@ function nounsOf(capability: Capability): Set<string> {
 /** A thing is read by its id or by its handle. */
 function namesOf(event: LoggedEvent): string[] {
   const { handle } = event.data
-  return [...new Set([event.subject, event.task, typeof handle === 'string' ? handle : undefined].filter((name) => typeof name === 'string'))]
+  return [
+    ...new Set([event.subject, event.task, typeof handle === 'string' ? handle : undefined].filter((name) => typeof name === 'string')),
+  ]
 }

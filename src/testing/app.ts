@@ -95,7 +95,12 @@ export async function openTestApp(options: Partial<AppOptions> = {}): Promise<Te
       return (await self.owner.call('task_create', { project_id, title: 'Do it', ...fields })).task
     },
     events: async ({ type, subject } = {}) => {
-      const all = await self.app.feed.read({ kind: 'system', id: 'system', name: '', handle: '', profile: 'maintainer', scope: {} }, undefined, { subject, types: type ? [type] : undefined }, 10_000)
+      const all = await self.app.feed.read(
+        { kind: 'system', id: 'system', name: '', handle: '', profile: 'maintainer', scope: {} },
+        undefined,
+        { subject, types: type ? [type] : undefined },
+        10_000,
+      )
       return all
     },
     async reopen() {

@@ -41,7 +41,13 @@ export class TestDaemon {
 
   get env(): Record<string, string> {
     const { SIGNALBOX_TOKEN: _, ...rest } = process.env as Record<string, string>
-    return { ...rest, SIGNALBOX_HOME: this.home, XDG_RUNTIME_DIR: this.home, SIGNALBOX_PORT: String(this.#options.port ?? 0), ...this.#options.env }
+    return {
+      ...rest,
+      SIGNALBOX_HOME: this.home,
+      XDG_RUNTIME_DIR: this.home,
+      SIGNALBOX_PORT: String(this.#options.port ?? 0),
+      ...this.#options.env,
+    }
   }
 
   get pid(): number {
@@ -56,7 +62,10 @@ export class TestDaemon {
   async start(): Promise<void> {
     const [command = process.execPath, ...args] = [...(this.#options.wrapper ?? []), process.execPath, BIN, 'serve', '--quiet']
     const port = this.url ? new URL(this.url).port : undefined
-    const child = spawn(command, args, { env: { ...this.env, ...(port ? { SIGNALBOX_PORT: port } : {}) }, stdio: ['ignore', 'pipe', 'pipe'] })
+    const child = spawn(command, args, {
+      env: { ...this.env, ...(port ? { SIGNALBOX_PORT: port } : {}) },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
     this.#child = child
     child.stderr?.on('data', (chunk) => {
       this.log += String(chunk)
@@ -86,7 +95,11 @@ export class TestDaemon {
   }
 
   async post(tool: string, input: unknown = {}, token: string = this.token, init: RequestInit = {}): Promise<Reply> {
-    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...(init.headers as Fields as Record<string, string>) }
+    const headers = {
+      authorization: `Bearer ${token}`,
+      'content-type': 'application/json',
+      ...(init.headers as Fields as Record<string, string>),
+    }
     const response = await fetch(`${this.url}/api/tools/${tool}`, { method: 'POST', body: JSON.stringify(input), ...init, headers })
     return { status: response.status, ...((await response.json()) as Omit<Reply, 'status'>) }
   }

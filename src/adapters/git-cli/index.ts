@@ -5,7 +5,13 @@ import type { Git, RepoFacts } from '../../ports/git.ts'
 const TIMEOUT_MS = 10_000
 
 /** A repository may be hostile: nothing that its configuration names is run by our own look at it. */
-const SAFE_CONFIG = ['core.hooksPath=/dev/null', 'core.fsmonitor=false', 'core.sshCommand=false', 'protocol.ext.allow=never', 'core.pager=cat']
+const SAFE_CONFIG = [
+  'core.hooksPath=/dev/null',
+  'core.fsmonitor=false',
+  'core.sshCommand=false',
+  'protocol.ext.allow=never',
+  'core.pager=cat',
+]
 
 export function createGit(): Git {
   return { inspect }
@@ -33,6 +39,8 @@ function git(cwd: string, args: string[]): Promise<string | undefined> {
   const argv = [...SAFE_CONFIG.flatMap((line) => ['-c', line]), ...args]
   const env = { PATH: process.env.PATH, HOME: process.env.HOME, LC_ALL: 'C', GIT_TERMINAL_PROMPT: '0', GIT_OPTIONAL_LOCKS: '0' }
   return new Promise((resolve) => {
-    execFile('git', argv, { cwd, env, timeout: TIMEOUT_MS, maxBuffer: 8_000_000 }, (error, stdout) => resolve(error ? undefined : stdout.trim()))
+    execFile('git', argv, { cwd, env, timeout: TIMEOUT_MS, maxBuffer: 8_000_000 }, (error, stdout) =>
+      resolve(error ? undefined : stdout.trim()),
+    )
   })
 }

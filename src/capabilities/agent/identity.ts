@@ -1,5 +1,5 @@
 import type { Identity } from '../../kernel/invoke.ts'
-import type { Principal } from '../../kernel/policy.ts'
+import { actingFor, type Principal } from '../../kernel/policy.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import { hashOf, newSecret, sameHash } from './secret.ts'
 import { type AgentRow, agentStore, type PersonRow, type TokenRow } from './store.ts'
@@ -18,9 +18,10 @@ export function createIdentity(now: () => number): Identity {
     async refresh(tx, principal) {
       const token = principal.tokenId && (await agentStore(tx).token(principal.tokenId))
       if (!token || whyStale(token, now())) return undefined
-      if (!principal.by) return principalOf(tx, token)
+      const holder = await principalOf(tx, token)
+      if (!principal.by || !holder) return holder
       const agent = await agentStore(tx).agent(principal.id)
-      return agent && { ...agentPrincipal(agent, token.id), by: principal.by }
+      return agent && actingFor(agentPrincipal(agent), holder)
     },
 
     async agent(view, ref) {
@@ -47,7 +48,16 @@ async function principalOf(view: Tx, token: TokenRow): Promise<Principal | undef
 }
 
 function personPrincipal(row: PersonRow, tokenId: string): Principal {
-  return { kind: 'person', id: row.id, name: row.name, handle: row.handle, profile: row.profile, owner: row.owner === 1, tokenId, scope: {} }
+  return {
+    kind: 'person',
+    id: row.id,
+    name: row.name,
+    handle: row.handle,
+    profile: row.profile,
+    owner: row.owner === 1,
+    tokenId,
+    scope: {},
+  }
 }
 
 function agentPrincipal(row: AgentRow, tokenId?: string): Principal {
@@ -80,6 +90,24 @@ export async function ensureOwner(tx: Tx, onDisk: string[], make: { id(prefix: s
   return secret
 }
 
-export function tokenRow(id: string, secret: string, kind: 'person' | 'agent', principal: string, by: string, now: number, expiresAt: number | null = null): TokenRow {
-  return { id, hash: hashOf(secret), kind, principal, created_at: now, created_by: by, expires_at: expiresAt, ended_at: null, ended_why: null }
+export function tokenRow(
+  id: string,
+  secret: string,
+  kind: 'person' | 'agent',
+  principal: string,
+  by: string,
+  now: number,
+  expiresAt: number | null = null,
+): TokenRow {
+  return {
+    id,
+    hash: hashOf(secret),
+    kind,
+    principal,
+    created_at: now,
+    created_by: by,
+    expires_at: expiresAt,
+    ended_at: null,
+    ended_why: null,
+  }
 }

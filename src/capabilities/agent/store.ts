@@ -50,21 +50,33 @@ export function agentStore(tx: Tx) {
     person: (ref: string) => db.selectFrom('people').selectAll().where(byRef(ref), '=', ref).executeTakeFirst(),
     owner: () => db.selectFrom('people').selectAll().where('owner', '=', 1).executeTakeFirst(),
     people: () => db.selectFrom('people').selectAll().orderBy('id').execute(),
-    agents: (after: string, limit: number) => db.selectFrom('agents').selectAll().where('id', '>', after).orderBy('id').limit(limit).execute(),
+    agents: (after: string, limit: number) =>
+      db.selectFrom('agents').selectAll().where('id', '>', after).orderBy('id').limit(limit).execute(),
     insertPerson: (row: PersonRow) => db.insertInto('people').values(row).execute(),
     insertAgent: (row: AgentRow) => db.insertInto('agents').values(row).execute(),
 
     /** Where the agent may write from now on. */
     bind: (id: string, to: { project_id: string | null; task_id: string | null }, now: number) =>
-      db.updateTable('agents').set({ ...to, updated_at: now }).where('id', '=', id).execute(),
-    unbindTask: (taskId: string, now: number) => db.updateTable('agents').set({ task_id: null, updated_at: now }).where('task_id', '=', taskId).execute(),
+      db
+        .updateTable('agents')
+        .set({ ...to, updated_at: now })
+        .where('id', '=', id)
+        .execute(),
+    unbindTask: (taskId: string, now: number) =>
+      db.updateTable('agents').set({ task_id: null, updated_at: now }).where('task_id', '=', taskId).execute(),
 
     token: (id: string) => db.selectFrom('tokens').selectAll().where('id', '=', id).executeTakeFirst(),
     tokenByHash: (hash: string) => db.selectFrom('tokens').selectAll().where('hash', '=', hash).executeTakeFirst(),
-    tokens: (after: string, limit: number) => db.selectFrom('tokens').selectAll().where('id', '>', after).orderBy('id').limit(limit).execute(),
+    tokens: (after: string, limit: number) =>
+      db.selectFrom('tokens').selectAll().where('id', '>', after).orderBy('id').limit(limit).execute(),
     insertToken: (row: TokenRow) => db.insertInto('tokens').values(row).execute(),
     endToken: async (id: string, why: string, now: number) => {
-      const result = await db.updateTable('tokens').set({ ended_at: now, ended_why: why }).where('id', '=', id).where('ended_at', 'is', null).executeTakeFirst()
+      const result = await db
+        .updateTable('tokens')
+        .set({ ended_at: now, ended_why: why })
+        .where('id', '=', id)
+        .where('ended_at', 'is', null)
+        .executeTakeFirst()
       return result.numUpdatedRows > 0n
     },
     livingTokens: (principal: string) =>
@@ -72,7 +84,13 @@ export function agentStore(tx: Tx) {
 
     /** Derived from the audit, so that reading costs nobody a write. */
     lastActive: async (principal: string) => {
-      const row = await db.selectFrom('calls').select('at').where('principal', '=', principal).orderBy('seq', 'desc').limit(1).executeTakeFirst()
+      const row = await db
+        .selectFrom('calls')
+        .select('at')
+        .where('principal', '=', principal)
+        .orderBy('seq', 'desc')
+        .limit(1)
+        .executeTakeFirst()
       return row?.at ?? null
     },
   }

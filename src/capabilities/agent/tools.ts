@@ -8,7 +8,21 @@ import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { nextNumber, slug, uniqueHandle } from '../handle.ts'
 import { ProjectId } from '../ids.ts'
 import { tokenRow } from './identity.ts'
-import { AgentId, AgentState, AgentView, agentInvited, PersonId, Profile, personInvited, Role, Secret, TokenId, TokenView, tokenEnded, tokenRotated } from './schema.ts'
+import {
+  AgentId,
+  AgentState,
+  AgentView,
+  agentInvited,
+  PersonId,
+  Profile,
+  personInvited,
+  Role,
+  Secret,
+  TokenId,
+  TokenView,
+  tokenEnded,
+  tokenRotated,
+} from './schema.ts'
 import { newSecret } from './secret.ts'
 import { type AgentRow, agentStore, type TokenRow } from './store.ts'
 import '../../ports/owner-file.ts'
@@ -26,17 +40,38 @@ export const invite = defineTool({
     project_id: mention(ProjectId).optional().describe('Writes stay inside this project'),
     expires_in_hours: z.number().gt(0).max(8_760).optional(),
   }),
-  output: z.strictObject({ agent_id: AgentId, handle: z.string(), role: Role, profile: Profile, token: Secret, token_id: TokenId, expires_at: z.string().nullable() }),
+  output: z.strictObject({
+    agent_id: AgentId,
+    handle: z.string(),
+    role: Role,
+    profile: Profile,
+    token: Secret,
+    token_id: TokenId,
+    expires_at: z.string().nullable(),
+  }),
   impact: 'write',
   profile: 'maintainer',
   by: 'person',
   async run(ctx, input) {
     const store = agentStore(ctx.tx)
     const name = input.name ?? input.role
-    const handle = input.name ? await nextHandle(ctx, slug(input.name, input.role)) : `${input.role}-${await nextNumber(ctx.tx, input.role)}`
+    const handle = input.name
+      ? await nextHandle(ctx, slug(input.name, input.role))
+      : `${input.role}-${await nextNumber(ctx.tx, input.role)}`
     const profile = input.profile ?? defaultProfile(ctx, input.role)
     const id = ctx.id('agent')
-    await store.insertAgent({ id, handle, name, role: input.role, profile, project_id: input.project_id ?? null, task_id: null, epic_id: null, created_at: ctx.now, updated_at: ctx.now })
+    await store.insertAgent({
+      id,
+      handle,
+      name,
+      role: input.role,
+      profile,
+      project_id: input.project_id ?? null,
+      task_id: null,
+      epic_id: null,
+      created_at: ctx.now,
+      updated_at: ctx.now,
+    })
     const expiresAt = input.expires_in_hours ? ctx.now + input.expires_in_hours * HOUR_MS : null
     const { token, token_id } = await mint(ctx, 'agent', id, expiresAt)
     ctx.emit(agentInvited({ subject: id, project: input.project_id ?? null, audience: 'people' }, { handle, role: input.role, profile }))
@@ -149,7 +184,9 @@ export const revoke = defineTool({
   by: 'person',
   async run(ctx, input) {
     const store = agentStore(ctx.tx)
-    const living = input.token_id ? [await store.token(input.token_id)] : await store.livingTokens((input.agent_id ?? input.person_id) as string)
+    const living = input.token_id
+      ? [await store.token(input.token_id)]
+      : await store.livingTokens((input.agent_id ?? input.person_id) as string)
     let revoked = 0
     for (const token of living) {
       if (!token) continue
@@ -213,7 +250,10 @@ function defaultProfile(ctx: RunContext, role: RoleName): ProfileName {
 async function protectOwner(ctx: RunContext, token: TokenRow): Promise<void> {
   const owner = await agentStore(ctx.tx).owner()
   if (token.principal !== owner?.id) return
-  throw refuse('PERMISSION_DENIED', "The owner's token cannot be revoked, only replaced.", { next_tool: 'token_rotate', next_arguments: { token_id: token.id } })
+  throw refuse('PERMISSION_DENIED', "The owner's token cannot be revoked, only replaced.", {
+    next_tool: 'token_rotate',
+    next_arguments: { token_id: token.id },
+  })
 }
 
 async function stateOf(view: Tx, row: AgentRow): Promise<z.output<typeof AgentState>> {
@@ -224,7 +264,13 @@ async function stateOf(view: Tx, row: AgentRow): Promise<z.output<typeof AgentSt
 
 async function agentView(view: Tx, row: AgentRow): Promise<z.output<typeof AgentView>> {
   const lastActive = await agentStore(view).lastActive(row.id)
-  return { ...row, state: await stateOf(view, row), last_active_at: isoOrNull(lastActive), created_at: iso(row.created_at), updated_at: iso(row.updated_at) }
+  return {
+    ...row,
+    state: await stateOf(view, row),
+    last_active_at: isoOrNull(lastActive),
+    created_at: iso(row.created_at),
+    updated_at: iso(row.updated_at),
+  }
 }
 
 async function tokenView(view: Tx, row: TokenRow, now: number): Promise<z.output<typeof TokenView>> {

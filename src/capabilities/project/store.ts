@@ -33,7 +33,8 @@ export function projectStore(tx: Tx) {
   const db = tables<Tables>(tx)
   return {
     project: (ref: string) => db.selectFrom('projects').selectAll().where(byRef(ref), '=', ref).executeTakeFirst(),
-    projects: (after: string, limit: number) => db.selectFrom('projects').selectAll().where('id', '>', after).orderBy('id').limit(limit).execute(),
+    projects: (after: string, limit: number) =>
+      db.selectFrom('projects').selectAll().where('id', '>', after).orderBy('id').limit(limit).execute(),
     insertProject: (row: ProjectRow) => db.insertInto('projects').values(row).execute(),
 
     repo: (ref: string) => db.selectFrom('repos').selectAll().where(byRef(ref), '=', ref).executeTakeFirst(),
@@ -43,9 +44,11 @@ export function projectStore(tx: Tx) {
       return (project ? all.where('project_id', '=', project) : all).execute()
     },
     insertRepo: (row: RepoRow) => db.insertInto('repos').values(row).execute(),
-    updateRepo: (id: string, facts: Pick<RepoRow, 'remote' | 'head' | 'synced_at'>) => db.updateTable('repos').set(facts).where('id', '=', id).execute(),
+    updateRepo: (id: string, facts: Pick<RepoRow, 'remote' | 'head' | 'synced_at'>) =>
+      db.updateTable('repos').set(facts).where('id', '=', id).execute(),
 
-    opened: async (token: string) => (await db.selectFrom('open_projects').select('project_id').where('token', '=', token).executeTakeFirst())?.project_id,
+    opened: async (token: string) =>
+      (await db.selectFrom('open_projects').select('project_id').where('token', '=', token).executeTakeFirst())?.project_id,
     open: (token: string, project_id: string) =>
       db
         .insertInto('open_projects')

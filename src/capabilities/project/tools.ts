@@ -26,7 +26,14 @@ export const create = defineTool({
   async run(ctx, input) {
     const store = projectStore(ctx.tx)
     const handle = await uniqueHandle(slug(input.name, 'project'), async (h) => Boolean(await store.project(h)))
-    const row = { id: ctx.id('project'), handle, name: input.name, description: input.description, created_at: ctx.now, updated_at: ctx.now }
+    const row = {
+      id: ctx.id('project'),
+      handle,
+      name: input.name,
+      description: input.description,
+      created_at: ctx.now,
+      updated_at: ctx.now,
+    }
     await store.insertProject(row)
     if (ctx.principal.tokenId) await store.open(ctx.principal.tokenId, row.id)
     ctx.emit(projectCreated({ subject: row.id, project: row.id }, { handle, name: row.name }))
@@ -90,7 +97,11 @@ export const addRepo = defineTool({
     const project = input.project_id ?? (await currentProject(ctx.tx, ctx.principal))
     if (!project) return noProject()
     const known = await store.repoAt(facts.top)
-    if (known) return refuse('ALREADY_EXISTS', `${facts.top} is already registered as ${known.handle}.`, { next_tool: 'repo_list', next_arguments: {} })
+    if (known)
+      return refuse('ALREADY_EXISTS', `${facts.top} is already registered as ${known.handle}.`, {
+        next_tool: 'repo_list',
+        next_arguments: {},
+      })
     const base = input.base_branch ?? facts.branch
     if (!base) return refuse('INVALID_INPUT', 'The repository has a detached head: name its base_branch.')
     if (facts.head !== null && !facts.branches.includes(base)) {
@@ -141,7 +152,9 @@ export const syncRepo = defineTool({
     const row = await projectStore(ctx.view).repo(input.repo_id)
     const facts = row && (await ctx.ports.git.inspect(row.path))
     if (!row || facts?.top !== row.path) {
-      return refuse('RESOURCE_NOT_FOUND', `There is no git work tree at ${row?.path} any more.`, { hint: 'Move it back, or register its new place with repo_add.' })
+      return refuse('RESOURCE_NOT_FOUND', `There is no git work tree at ${row?.path} any more.`, {
+        hint: 'Move it back, or register its new place with repo_add.',
+      })
     }
     return facts
   },

@@ -3,7 +3,18 @@ import type { SettingDefinition } from '../../kernel/capability.ts'
 import { refuse } from '../../kernel/error.ts'
 import { defineEvent, type EventFilter } from '../../kernel/event.ts'
 import { mention } from '../../kernel/id.ts'
-import { CursorText, EventView, eventView, iso, isoOrNull, PageSize, PageToken, TimeoutSeconds, Timestamp, text } from '../../kernel/schema.ts'
+import {
+  CursorText,
+  EventView,
+  eventView,
+  iso,
+  isoOrNull,
+  PageSize,
+  PageToken,
+  TimeoutSeconds,
+  Timestamp,
+  text,
+} from '../../kernel/schema.ts'
 import { defineTool } from '../../kernel/tool.ts'
 import { ProjectId, TaskId } from '../ids.ts'
 import { type CallRow, systemStore } from './store.ts'
@@ -21,7 +32,13 @@ export const health = defineTool({
     ok: z.boolean(),
     version: z.string(),
     uptime_seconds: z.number(),
-    database: z.strictObject({ engine: z.string(), size_bytes: z.number(), queued_writes: z.number(), commits: z.number(), committed_calls: z.number() }),
+    database: z.strictObject({
+      engine: z.string(),
+      size_bytes: z.number(),
+      queued_writes: z.number(),
+      commits: z.number(),
+      committed_calls: z.number(),
+    }),
     waiting_calls: z.number(),
     event_readers: z.number(),
     mcp_sessions: z.number(),
@@ -48,7 +65,14 @@ export const decide = defineTool({
   async run(ctx, input) {
     const id = ctx.id('log')
     const task = input.task_id ?? ctx.principal.scope.task ?? null
-    await systemStore(ctx.tx).insertDecision({ id, author: ctx.principal.id, task_id: task, title: input.title, body: input.body, at: ctx.now })
+    await systemStore(ctx.tx).insertDecision({
+      id,
+      author: ctx.principal.id,
+      task_id: task,
+      title: input.title,
+      body: input.body,
+      at: ctx.now,
+    })
     ctx.emit(decisionLogged({ subject: id, task, project: ctx.principal.scope.project ?? null }, { title: input.title }))
     return { log_id: id, timestamp: iso(ctx.now) }
   },
@@ -110,7 +134,12 @@ const SettingView = z.strictObject({
 export function settingTools(definitions: () => Record<string, SettingDefinition>) {
   const define = (key: string) => {
     const found = Object.hasOwn(definitions(), key) ? definitions()[key] : undefined
-    if (!found) throw refuse('INVALID_INPUT', `There is no setting "${key}".`, { hint: 'setting_get without a key lists them all.', next_tool: 'setting_get', next_arguments: {} })
+    if (!found)
+      throw refuse('INVALID_INPUT', `There is no setting "${key}".`, {
+        hint: 'setting_get without a key lists them all.',
+        next_tool: 'setting_get',
+        next_arguments: {},
+      })
     return found
   }
 
@@ -151,7 +180,10 @@ export function settingTools(definitions: () => Record<string, SettingDefinition
     async run(ctx, { key, value }) {
       const definition = define(key)
       const parsed = definition.schema.safeParse(value ?? definition.default)
-      if (!parsed.success) return refuse('INVALID_INPUT', `${key}: ${parsed.error.issues[0]?.message ?? 'not a valid value'}`, { hint: definition.description })
+      if (!parsed.success)
+        return refuse('INVALID_INPUT', `${key}: ${parsed.error.issues[0]?.message ?? 'not a valid value'}`, {
+          hint: definition.description,
+        })
       if (value === null) await systemStore(ctx.tx).dropSetting(key)
       else await systemStore(ctx.tx).putSetting(key, parsed.data, ctx.principal.id, ctx.now)
       ctx.emit(settingChanged({ subject: key, audience: 'people' }, { value: parsed.data }))
@@ -188,7 +220,12 @@ export const waitForEvents = defineTool({
     const { events, ended } = await ctx.waitFor(cursor, filter, Math.min(input.timeout_seconds ?? 900, 86_400) * 1_000)
     const shown = events.slice(0, input.limit)
     const code = ended === 'events' ? 'EVENTS' : ended === 'interrupted' ? 'WAIT_INTERRUPTED' : 'WAIT_TIMEOUT'
-    return { events: shown.map(eventView), cursor: shown.at(-1)?.cursor ?? cursor, code, resume: ended === 'hold' || ended === 'interrupted' } as const
+    return {
+      events: shown.map(eventView),
+      cursor: shown.at(-1)?.cursor ?? cursor,
+      code,
+      resume: ended === 'hold' || ended === 'interrupted',
+    } as const
   },
 })
 

@@ -58,7 +58,12 @@ export const accept = defineTool({
   title: 'Accept or reject a plan',
   description: 'Turn a proposed plan into tasks, with their dependencies, in one step; or reject it.',
   input: z.strictObject({ plan_id: PlanId, accept: z.boolean().default(true) }),
-  output: z.strictObject({ plan_id: PlanId, status: z.enum(['accepted', 'rejected']), task_ids: z.array(TaskId), handles: z.array(z.string()) }),
+  output: z.strictObject({
+    plan_id: PlanId,
+    status: z.enum(['accepted', 'rejected']),
+    task_ids: z.array(TaskId),
+    handles: z.array(z.string()),
+  }),
   impact: 'write',
   profile: 'operator',
   async run(ctx, input) {
@@ -69,7 +74,8 @@ export const accept = defineTool({
     const { tasks } = Proposal.parse(JSON.parse(plan.proposal))
     const created: { id: string; number: number }[] = []
     if (input.accept) {
-      for (const { after, ...task } of tasks) created.push(await createTask(ctx, plan.project_id, { ...task, blocked_by: after.map((i) => created[i]?.id as string) }))
+      for (const { after, ...task } of tasks)
+        created.push(await createTask(ctx, plan.project_id, { ...task, blocked_by: after.map((i) => created[i]?.id as string) }))
     }
     const status = input.accept ? ('accepted' as const) : ('rejected' as const)
     const task_ids = created.map((task) => task.id)
@@ -83,6 +89,9 @@ export const accept = defineTool({
 function checkOrder(tasks: z.output<typeof PlannedTask>[]): void {
   tasks.forEach((task, i) => {
     const bad = task.after.find((before) => before >= i)
-    if (bad !== undefined) throw refuse('INVALID_INPUT', `tasks[${i}].after names ${bad}, which does not stand before it.`, { hint: 'Order the list so that what comes first stands first.' })
+    if (bad !== undefined)
+      throw refuse('INVALID_INPUT', `tasks[${i}].after names ${bad}, which does not stand before it.`, {
+        hint: 'Order the list so that what comes first stands first.',
+      })
   })
 }

@@ -38,11 +38,15 @@ export function checkMove(principal: Principal, task: TaskRow, wanted: string): 
   const to = STATUSES.find((status) => status === wanted)
   if (!to) return refuse('INVALID_INPUT', `"${wanted}" is not a status.`, { suggestions: [...STATUSES] })
   if (to === 'DONE') {
-    return refuse('INVALID_TRANSITION', `${handleOf(task)} becomes DONE only when its work is merged, or when it is closed with a reason.`, {
-      hint: 'Nobody approves their own work. An operator closes it with task_close.',
-      next_tool: 'task_close',
-      next_arguments: { task_id: handleOf(task), reason: '…' },
-    })
+    return refuse(
+      'INVALID_TRANSITION',
+      `${handleOf(task)} becomes DONE only when its work is merged, or when it is closed with a reason.`,
+      {
+        hint: 'Nobody approves their own work. An operator closes it with task_close.',
+        next_tool: 'task_close',
+        next_arguments: { task_id: handleOf(task), reason: '…' },
+      },
+    )
   }
   const allowed = reaches(principal.profile, 'operator') ? MOVES : WORKER_MOVES
   if (allowed[task.status].includes(to)) return undefined
@@ -80,13 +84,15 @@ export function touched(ctx: RunContext, task: TaskRow, changes: Partial<TaskRow
 }
 
 export async function save(ctx: RunContext, before: TaskRow, after: TaskRow): Promise<void> {
-  if (!(await taskStore(ctx.tx).update(before, after))) throw refuse('CONFLICT', `${handleOf(before)} changed in the meantime.`, { hint: 'Read it again and repeat.' })
+  if (!(await taskStore(ctx.tx).update(before, after)))
+    throw refuse('CONFLICT', `${handleOf(before)} changed in the meantime.`, { hint: 'Read it again and repeat.' })
 }
 
 export async function requireTask(ctx: { tx: RunContext['tx'] } | { view: RunContext['tx'] }, id: string): Promise<TaskRow> {
   const task = await taskStore('tx' in ctx ? ctx.tx : ctx.view).find(id)
   if (!task) throw refuse('RESOURCE_NOT_FOUND', `There is no task "${id}".`, { next_tool: 'task_list', next_arguments: {} })
-  if (task.deleted_at !== null) throw refuse('TASK_DELETED', `${handleOf(task)} was deleted.`, { next_tool: 'task_list', next_arguments: {} })
+  if (task.deleted_at !== null)
+    throw refuse('TASK_DELETED', `${handleOf(task)} was deleted.`, { next_tool: 'task_list', next_arguments: {} })
   return task
 }
 
@@ -97,7 +103,9 @@ export async function depend(ctx: RunContext, task: TaskRow, blockers: string[])
   for (const id of unique) {
     const blocker = await requireTask(ctx, id)
     if (id === task.id || (await store.waitsFor(id, task.id))) {
-      throw refuse('DEPENDENCY_CYCLE', `${handleOf(task)} cannot wait for ${handleOf(blocker)}, which already waits for it.`, { hint: 'Remove one of the two dependencies first.' })
+      throw refuse('DEPENDENCY_CYCLE', `${handleOf(task)} cannot wait for ${handleOf(blocker)}, which already waits for it.`, {
+        hint: 'Remove one of the two dependencies first.',
+      })
     }
   }
   await store.setBlockers(task.id, unique)

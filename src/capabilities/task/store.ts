@@ -84,7 +84,12 @@ export function taskStore(tx: Tx) {
 
     /** Compare and set on the version: false when somebody else was faster. */
     update: async (row: TaskRow, changes: Partial<TaskRow>) => {
-      const result = await db.updateTable('tasks').set(changes).where('id', '=', row.id).where('version', '=', row.version).executeTakeFirst()
+      const result = await db
+        .updateTable('tasks')
+        .set(changes)
+        .where('id', '=', row.id)
+        .where('version', '=', row.version)
+        .executeTakeFirst()
       return result.numUpdatedRows === 1n
     },
 
@@ -111,7 +116,11 @@ export function taskStore(tx: Tx) {
 
     setBlockers: async (id: string, blockers: string[]) => {
       await db.deleteFrom('task_dependencies').where('task_id', '=', id).execute()
-      if (blockers.length) await db.insertInto('task_dependencies').values(blockers.map((blocked_by) => ({ task_id: id, blocked_by }))).execute()
+      if (blockers.length)
+        await db
+          .insertInto('task_dependencies')
+          .values(blockers.map((blocked_by) => ({ task_id: id, blocked_by })))
+          .execute()
     },
 
     /** Whether `from` waits, directly or through others, for `target`. */
@@ -129,7 +138,15 @@ export function taskStore(tx: Tx) {
     notes: async (taskId: string, limit: number) =>
       (await db.selectFrom('task_notes').selectAll().where('task_id', '=', taskId).orderBy('id', 'desc').limit(limit).execute()).reverse(),
     countNotes: async (taskId: string) =>
-      Number((await db.selectFrom('task_notes').select((eb) => eb.fn.countAll().as('n')).where('task_id', '=', taskId).executeTakeFirst())?.n ?? 0),
+      Number(
+        (
+          await db
+            .selectFrom('task_notes')
+            .select((eb) => eb.fn.countAll().as('n'))
+            .where('task_id', '=', taskId)
+            .executeTakeFirst()
+        )?.n ?? 0,
+      ),
 
     insertPlan: (row: PlanRow) => db.insertInto('plans').values(row).execute(),
     plan: (id: string) => db.selectFrom('plans').selectAll().where('id', '=', id).executeTakeFirst(),

@@ -159,7 +159,10 @@ export const update = defineTool({
   async run(ctx, { task_id, expected_version, blocked_by, ...fields }) {
     const row = await requireTask(ctx, task_id)
     if (expected_version !== undefined && expected_version !== row.version) {
-      return refuse('CONFLICT', `${handleOf(row)} is at version ${row.version}, not ${expected_version}.`, { next_tool: 'task_get', next_arguments: { task_id } })
+      return refuse('CONFLICT', `${handleOf(row)} is at version ${row.version}, not ${expected_version}.`, {
+        next_tool: 'task_get',
+        next_arguments: { task_id },
+      })
     }
     const given = Object.keys(fields).filter((key) => fields[key as keyof typeof fields] !== undefined)
     if (blocked_by) given.push('blocked_by')
@@ -192,7 +195,8 @@ export const move = defineTool({
     const row = await requireTask(ctx, input.task_id)
     const own = checkOwnTask(ctx.principal, row)
     if (own) return own
-    if (input.expected_status && input.expected_status !== row.status) return refuse('CONFLICT', `${handleOf(row)} is ${row.status}, not ${input.expected_status}.`)
+    if (input.expected_status && input.expected_status !== row.status)
+      return refuse('CONFLICT', `${handleOf(row)} is ${row.status}, not ${input.expected_status}.`)
     const refusal = checkMove(ctx.principal, row, input.status)
     if (refusal) return refusal
     if (input.status === 'IN_PROGRESS' && row.status === 'BACKLOG') await requireUnblocked(ctx, row)
@@ -211,12 +215,14 @@ export const assign = defineTool({
   profile: 'operator',
   async run(ctx, input) {
     const row = await requireTask(ctx, input.task_id)
-    if (row.status === 'DONE') return refuse('INVALID_TRANSITION', `${handleOf(row)} is done.`, { hint: 'Reopen it with task_move to BACKLOG.' })
+    if (row.status === 'DONE')
+      return refuse('INVALID_TRANSITION', `${handleOf(row)} is done.`, { hint: 'Reopen it with task_move to BACKLOG.' })
     const agents = agentStore(ctx.tx)
     await agents.unbindTask(row.id, ctx.now)
     if (input.agent_id) {
       const agent = await agents.agent(input.agent_id)
-      if (agent?.project_id && agent.project_id !== row.project_id) return refuse('INVALID_AGENT_STATE', `${agent.handle} belongs to another project.`)
+      if (agent?.project_id && agent.project_id !== row.project_id)
+        return refuse('INVALID_AGENT_STATE', `${agent.handle} belongs to another project.`)
       await releaseOther(ctx, agent?.task_id ?? null, row.id)
       await agents.bind(input.agent_id, { project_id: row.project_id, task_id: row.id }, ctx.now)
     }
@@ -314,7 +320,10 @@ async function changed(ctx: RunContext, row: TaskRow) {
   return { task_id: row.id, handle: handleOf(row), task: await fullView(ctx.tx, row) }
 }
 
-type Fields = Partial<Omit<z.output<typeof NewTask>, 'base_branch' | 'parent_id' | 'blocked_by'>> & { base_branch?: string | null; parent_id?: string | null }
+type Fields = Partial<Omit<z.output<typeof NewTask>, 'base_branch' | 'parent_id' | 'blocked_by'>> & {
+  base_branch?: string | null
+  parent_id?: string | null
+}
 
 function columns({ priority, acceptance_criteria, ...plain }: Fields): Partial<TaskRow> {
   const given = Object.fromEntries(Object.entries(plain).filter(([, value]) => value !== undefined))
@@ -328,7 +337,10 @@ function columns({ priority, acceptance_criteria, ...plain }: Fields): Partial<T
 async function requireUnblocked(ctx: RunContext, row: TaskRow): Promise<void> {
   const open = (await taskStore(ctx.tx).blockers([row.id])).filter(isOpen).map(handleOf)
   if (!open.length) return
-  throw refuse('TASK_BLOCKED', `${handleOf(row)} waits for ${open.join(', ')}.`, { hint: 'Finish those first, or change blocked_by with task_update.', suggestions: open })
+  throw refuse('TASK_BLOCKED', `${handleOf(row)} waits for ${open.join(', ')}.`, {
+    hint: 'Finish those first, or change blocked_by with task_update.',
+    suggestions: open,
+  })
 }
 
 async function checkParent(ctx: RunContext, row: TaskRow, parent: string): Promise<void> {

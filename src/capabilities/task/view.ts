@@ -19,7 +19,12 @@ export const isOpen = (blocker: Blocker) => blocker.status !== 'DONE' && blocker
 
 export async function summaries(view: Tx, rows: TaskRow[]): Promise<z.output<typeof TaskSummary>[]> {
   const blockers = await taskStore(view).blockers(rows.map((row) => row.id))
-  return rows.map((row) => summary(row, blockers.filter((b) => b.task_id === row.id)))
+  return rows.map((row) =>
+    summary(
+      row,
+      blockers.filter((b) => b.task_id === row.id),
+    ),
+  )
 }
 
 export async function fullView(view: Tx, row: TaskRow, notes = SHOWN_NOTES): Promise<z.output<typeof TaskView>> {

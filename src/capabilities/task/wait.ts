@@ -3,7 +3,7 @@ import type { Cursor } from '../../kernel/event.ts'
 import { CursorText, iso, TimeoutSeconds, Timestamp } from '../../kernel/schema.ts'
 import { defineTool, type WatchContext } from '../../kernel/tool.ts'
 import { TaskId } from '../ids.ts'
-import { StatusName, type Status, TaskSummary, taskDeleted, taskMoved } from './schema.ts'
+import { type Status, StatusName, TaskSummary, taskDeleted, taskMoved } from './schema.ts'
 import { type TaskRow, taskStore } from './store.ts'
 import { summaries } from './view.ts'
 
@@ -17,7 +17,11 @@ export const wait = defineTool({
     task_id: TaskId,
     timeout_seconds: TimeoutSeconds.optional(),
     wait_for_status: z.array(StatusName).min(1).max(4).nullable().optional().describe('Return only at one of these; default: any change'),
-    from_updated_at: z.iso.datetime({ offset: true }).nullable().optional().describe('updated_at as you know it: a change since then returns at once'),
+    from_updated_at: z.iso
+      .datetime({ offset: true })
+      .nullable()
+      .optional()
+      .describe('updated_at as you know it: a change since then returns at once'),
     cursor: CursorText.optional(),
   }),
   output: z.strictObject({
@@ -47,7 +51,11 @@ export const wait = defineTool({
 
     const until = performance.now() + timeoutMs(ctx, input.timeout_seconds)
     for (;;) {
-      const { events, ended } = await ctx.waitFor(cursor, { task: start.id, types: [taskMoved.type, taskDeleted.type] }, Math.max(1, until - performance.now()))
+      const { events, ended } = await ctx.waitFor(
+        cursor,
+        { task: start.id, types: [taskMoved.type, taskDeleted.type] },
+        Math.max(1, until - performance.now()),
+      )
       if (ended === 'timeout') return answer('WAIT_TIMEOUT', await rowOf(ctx, start.id))
       if (ended === 'hold') return answer('WAIT_TIMEOUT', await rowOf(ctx, start.id), true)
       if (ended === 'interrupted') return answer('WAIT_INTERRUPTED', await rowOf(ctx, start.id), true)
