@@ -65,18 +65,12 @@ async function post(reach: Reach, name: string, input: object, actFor: string | 
 }
 
 async function request(url: string, init: RequestInit): Promise<Response> {
-  try {
-    return await fetch(url, init)
-  } catch {
-    return fail(
-      {
-        code: 'DISCONNECTED',
-        message: `No Signalbox answers at ${new URL(url).origin}.`,
-        hint: 'Start it with: signalbox serve   (in a checkout: npm start)',
-      },
-      false,
-    )
-  }
+  return (await fetch(url, init).catch(() => undefined)) ?? unreachable(url)
+}
+
+function unreachable(url: string): never {
+  const hint = 'Start it with: signalbox serve   (in a checkout: npm start)'
+  return fail({ code: 'DISCONNECTED', message: `No Signalbox answers at ${new URL(url).origin}.`, hint }, false)
 }
 
 async function listTools(): Promise<void> {
@@ -84,18 +78,38 @@ async function listTools(): Promise<void> {
   for (const tool of tools) process.stdout.write(`${tool.name.replace('_', ' ').padEnd(width)}  ${tool.description}\n`)
 }
 
+/** Takes up where it stopped when the daemon was restarted; ends with Ctrl-C. */
 async function followEvents(reach: Reach): Promise<void> {
-  const { url, token } = reach.daemon()
-  const response = await request(`${url}/api/events`, { headers: { authorization: `Bearer ${token}` } })
-  if (!response.ok) return fail(((await response.json()) as { error: ErrorBody }).error, false)
-  const decoder = new TextDecoder()
-  let rest = ''
-  for await (const chunk of response.body as AsyncIterable<Uint8Array>) {
-    rest += decoder.decode(chunk, { stream: true })
-    const lines = rest.split('\n')
-    rest = lines.pop() ?? ''
-    for (const line of lines) if (line.startsWith('data: ')) process.stdout.write(`${line.slice(6)}\n`)
+  for (let last: string | undefined; ; ) {
+    const { url, token } = reach.daemon()
+    const headers = { authorization: `Bearer ${token}`, ...(last ? { 'last-event-id': last } : {}) }
+    const response = await fetch(`${url}/api/events`, { headers }).catch(() => undefined)
+    if (!response && last === undefined) unreachable(url)
+    if (response && !response.ok) fail(((await response.json()) as { error: ErrorBody }).error, false)
+    if (response) last = await printEvents(response, last)
+    process.stderr.write('signalbox: the stream ended, connecting again…\n')
+    await new Promise((resolve) => setTimeout(resolve, 1_000))
   }
+}
+
+async function printEvents(response: Response, from: string | undefined): Promise<string | undefined> {
+  const decoder = new TextDecoder()
+  let last = from
+  let rest = ''
+  try {
+    for await (const chunk of response.body as AsyncIterable<Uint8Array>) {
+      rest += decoder.decode(chunk, { stream: true })
+      const lines = rest.split('\n')
+      rest = lines.pop() ?? ''
+      for (const line of lines) {
+        if (line.startsWith('id: ')) last = line.slice(4)
+        if (line.startsWith('data: ')) process.stdout.write(`${line.slice(6)}\n`)
+      }
+    }
+  } catch {
+    // The daemon went away in the middle; `last` says where to go on.
+  }
+  return last
 }
 
 function parseFlags(tool: Tool, args: string[]) {

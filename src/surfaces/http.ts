@@ -58,6 +58,10 @@ export function createHttp(parts: HttpParts): Hono<Env> {
     }),
   )
 
+  app.get('/', (c) =>
+    c.text('Signalbox is running. MCP is at /mcp, tools at POST /api/tools/<name>, events at /api/events, health at /healthz.\n'),
+  )
+
   app.get('/healthz', (c) => {
     const { ok, version, uptime_seconds } = parts.health()
     return c.json({ ok, version, uptime_seconds })

@@ -43,7 +43,8 @@ export class EventStreams {
   async attach(response: ServerResponse, principal: Principal, filter: EventFilter, after: Cursor): Promise<void> {
     const reader: Reader = { principal, filter, response, cursor: after, pending: [] }
     response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-store', 'x-accel-buffering': 'no' })
-    response.write(`retry: 1000\n: connected\n\n`)
+    // The id comes first: a reader that is cut off before its first event still knows where to go on.
+    response.write(`id: ${after}\nretry: 1000\n\n`)
     response.once('close', () => this.#readers.delete(reader))
     this.#readers.add(reader)
     await this.#catchUp(reader)
