@@ -2,6 +2,7 @@
 //
 //   node scripts/lockfile.mjs         report what is wrong
 //   node scripts/lockfile.mjs --fix   put it right
+//   node scripts/lockfile.mjs --fix test/conformance/tools/package-lock.json   another one
 //
 // npm leaves a platform's optional package out of the lockfile when the package source it was written against does
 // not carry that package, and then `npm ci` refuses the lockfile everywhere. It may also write the address of the
@@ -9,7 +10,10 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
-const LOCKFILE = fileURLToPath(new URL('../package-lock.json', import.meta.url))
+const CALLED = process.argv[1] === fileURLToPath(import.meta.url)
+const LOCKFILE =
+  (CALLED && process.argv.slice(2).find((word) => !word.startsWith('--'))) ||
+  fileURLToPath(new URL('../package-lock.json', import.meta.url))
 
 /** @returns {string[]} one line per problem, empty when the lockfile is good */
 export function lockfileProblems(text = readFileSync(LOCKFILE, 'utf8')) {
@@ -65,7 +69,7 @@ function platformOf(name) {
   return { os: orAbsent(os), cpu: orAbsent(cpu), libc: orAbsent(libc) }
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+if (CALLED) {
   if (process.argv.includes('--fix')) console.log(`package-lock.json: ${fix()} platform packages added`)
   const problems = lockfileProblems()
   for (const problem of problems) console.error(`package-lock.json: ${problem}`)

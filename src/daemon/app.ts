@@ -7,7 +7,6 @@ import {
   tokenRotated,
 } from '../capabilities/index.ts'
 import type { Engine } from '../db/engine.ts'
-import { sqliteLedger } from '../db/ledger.ts'
 import { openSqlite } from '../db/sqlite.ts'
 import { dialects as allDialects } from '../dialects/index.ts'
 import { AuditBuffer } from '../kernel/audit.ts'
@@ -59,7 +58,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   const registry = new Registry(capabilities, options.dialects ?? allDialects)
   const migrations = capabilities.map((c) => ({ owner: c.name, migrations: c.migrations ?? [] }))
   const engine = await openSqlite({ path: options.databasePath, migrations })
-  const ledger = sqliteLedger(engine.generation)
+  const { ledger } = engine
   const settings = new Settings(registry.settings, storedSettings)
   await settings.reload(engine.view)
   const feed = await Feed.open(ledger, engine)

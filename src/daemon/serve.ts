@@ -2,7 +2,6 @@ import { createServer, type Server } from 'node:http'
 import { getRequestListener } from '@hono/node-server'
 import { pino } from 'pino'
 import { createGit } from '../adapters/git-cli/index.ts'
-import { sqliteLedger } from '../db/ledger.ts'
 import { createSessionStore } from '../db/mcp-sessions.ts'
 import { UsageError } from '../kernel/error.ts'
 import { redactText } from '../kernel/redact.ts'
@@ -60,7 +59,7 @@ export async function serve(config: Config): Promise<RunningDaemon> {
   for (const notice of app.engine.notices) log.warn(notice)
 
   const { kernel, feed } = app
-  const ledger = sqliteLedger(app.engine.generation)
+  const { ledger } = app.engine
   const onError = (error: Error) => log.debug({ error: error.message }, 'protocol')
   const factory = createServerFactory({ kernel, feed, version: VERSION, holdMs: config.holdMs })
   const mcp = createMcpSurface({

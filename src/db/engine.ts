@@ -1,5 +1,6 @@
 import type { ColumnTypes } from '../kernel/capability.ts'
 import type { Cursor } from '../kernel/event.ts'
+import type { Ledger } from '../kernel/log.ts'
 import type { Storage } from '../kernel/storage.ts'
 
 /** Everything in which one database differs from another. SQL elsewhere is portable. */
@@ -15,6 +16,7 @@ export const SQLITE: EngineFacts = {
 
 export interface Engine extends Storage {
   readonly facts: EngineFacts
+  readonly ledger: Ledger
   /** Bumped by restore and copy: a cursor from before is recognised and mapped by its sequence number. */
   readonly generation: number
   /** Something is wrong with the stored data, as found when it was opened; shown by health. */

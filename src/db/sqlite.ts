@@ -1,8 +1,10 @@
 import { chmodSync, existsSync, statSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
+import type { Ledger } from '../kernel/log.ts'
 import type { Tx } from '../kernel/storage.ts'
 import { coreMigrations } from './core.ts'
 import { type CheckResult, type Engine, SQLITE } from './engine.ts'
+import { sqliteLedger } from './ledger.ts'
 import { type MigrationConnection, migrate, type NamedMigrations } from './migrate.ts'
 import { builderOn, Connection, DamagedDatabase } from './sqlite-connection.ts'
 import { asTx } from './tables.ts'
@@ -33,6 +35,7 @@ export async function openSqlite({ path, migrations }: SqliteOptions): Promise<E
 class SqliteEngine implements Engine {
   readonly facts = SQLITE
   readonly view: Tx
+  readonly ledger: Ledger
   readonly generation: number
   readonly notices: string[]
   readonly #path: string
@@ -47,6 +50,7 @@ class SqliteEngine implements Engine {
     this.#writer = new Writer(writing)
     this.view = asTx(builderOn(this.#reading))
     this.generation = generation
+    this.ledger = sqliteLedger(generation)
     this.notices = notices
   }
 
