@@ -82,6 +82,9 @@ export async function createApp(options: AppOptions): Promise<App> {
     countRefusal: (source, reason) => audit.countRefusal(source, reason),
     onDefect: options.onDefect,
     onCall: options.onCall,
+    beforeAnswer: async (events) => {
+      if (events.some((event) => event.type === settingChanged.type)) await settings.reload(engine.view)
+    },
   })
 
   feed.subscribe((events) => {

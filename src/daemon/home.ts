@@ -12,7 +12,6 @@ import {
   readSync,
   renameSync,
   rmSync,
-  writeFileSync,
   writeSync,
 } from 'node:fs'
 import { userInfo } from 'node:os'
@@ -47,8 +46,8 @@ export function ownerTokenPath(home: string): string {
 
 /** One line, 0600. Undefined when there is none; a link in its place is refused, not followed. */
 export function readSecret(path: string): string | undefined {
-  if (!existsSync(path) && !isLink(path)) return undefined
-  if (isLink(path)) throw new UsageError(`${path} is a link. Signalbox reads its token only from a real file: remove the link.`)
+  refuseLink(path)
+  if (!existsSync(path)) return undefined
   const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW)
   try {
     const buffer = Buffer.alloc(512)
@@ -59,12 +58,12 @@ export function readSecret(path: string): string | undefined {
   }
 }
 
-/** Appears whole or not at all, with 0600 from its first byte. */
-export function writeSecret(path: string, secret: string): void {
-  if (isLink(path)) throw new UsageError(`${path} is a link. Remove it: Signalbox writes its token only to a real file.`)
+/** One line that appears whole or not at all, with 0600 from its first byte. */
+export function writePrivate(path: string, line: string): void {
+  refuseLink(path)
   const partial = `${path}.${process.pid}.partial`
   const file = openSync(partial, constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW, 0o600)
-  writeSync(file, `${secret}\n`)
+  writeSync(file, `${line}\n`)
   fsyncSync(file)
   closeSync(file)
   renameSync(partial, path)
@@ -80,12 +79,12 @@ export function secretsOnDisk(home: string): string[] {
 
 /** At start, when the database has said which secret holds. */
 export function settleOwnerToken(home: string, secret: string): void {
-  writeSecret(ownerTokenPath(home), secret)
+  writePrivate(ownerTokenPath(home), secret)
   rmSync(stagedTokenPath(home), { force: true })
 }
 
 export function createOwnerFile(home: string): OwnerFile {
-  return { stage: async (secret) => writeSecret(stagedTokenPath(home), secret) }
+  return { stage: async (secret) => writePrivate(stagedTokenPath(home), secret) }
 }
 
 /** Done when the rotation has committed; a crash before it leaves the staged file for the next start. */
@@ -93,8 +92,10 @@ export function adoptStagedToken(home: string): void {
   if (existsSync(stagedTokenPath(home))) renameSync(stagedTokenPath(home), ownerTokenPath(home))
 }
 
-function isLink(path: string): boolean {
-  return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? false
+/** The folder may have been open to others before: what they planted must not make us read or write elsewhere. */
+export function refuseLink(path: string): void {
+  if (!lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) return
+  throw new UsageError(`${path} is a link, where Signalbox keeps a file of its own. See where it points, then remove it.`)
 }
 
 export interface Address {
@@ -104,7 +105,7 @@ export interface Address {
 
 /** Where the running daemon of this state folder is, for the CLI. */
 export function writeAddress(home: string, url: string): void {
-  writeFileSync(join(home, 'daemon.json'), `${JSON.stringify({ pid: process.pid, url } satisfies Address)}\n`, { mode: 0o600 })
+  writePrivate(join(home, 'daemon.json'), JSON.stringify({ pid: process.pid, url } satisfies Address))
 }
 
 export function readAddress(home: string): Address | undefined {

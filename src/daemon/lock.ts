@@ -1,7 +1,8 @@
+import { chmodSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from '@photostructure/sqlite'
 import { UsageError } from '../kernel/error.ts'
-import { readAddress } from './home.ts'
+import { readAddress, refuseLink } from './home.ts'
 
 export interface Lock {
   release(): void
@@ -13,9 +14,11 @@ export interface Lock {
  */
 export function lockHome(home: string, what: string): Lock {
   const path = join(home, 'daemon.lock')
+  refuseLink(path)
   const database = new DatabaseSync(path)
   try {
     database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
+    chmodSync(path, 0o600)
   } catch (error) {
     database.close()
     if (((error as { errcode?: number }).errcode ?? 0) !== 5) throw error

@@ -17,6 +17,7 @@ import {
   adoptStagedToken,
   createOwnerFile,
   ensurePrivateFolder,
+  refuseLink,
   secretsOnDisk,
   settleOwnerToken,
   socketPath,
@@ -38,6 +39,7 @@ export async function serve(config: Config): Promise<RunningDaemon> {
   const { home } = config
   ensurePrivateFolder(home)
   const lock = lockHome(home, 'start another one')
+  refuseLink(config.databasePath)
   const log = pino(
     { level: config.logLevel, base: undefined, hooks: { streamWrite: redactText } },
     pino.destination({ dest: 2, sync: true }),

@@ -33,6 +33,11 @@ export interface CheckResult {
   problems: string[]
 }
 
+/** The name in `meta` under which a restore notes the last event of the backup: there its generation begins. */
+export function generationStart(generation: number | '%'): string {
+  return `generation.${generation}`
+}
+
 /** `<generation>.<seq>`, in base 36 so that nobody is tempted to do arithmetic on it. */
 export function encodeCursor(generation: number, seq: number): Cursor {
   return `${generation.toString(36)}.${seq.toString(36)}`
@@ -43,5 +48,5 @@ export function decodeCursor(cursor: Cursor): { generation: number; seq: number 
   if (!match) return undefined
   const generation = Number.parseInt(match[1] as string, 36)
   const seq = Number.parseInt(match[2] as string, 36)
-  return Number.isSafeInteger(seq) ? { generation, seq } : undefined
+  return generation > 0 && Number.isSafeInteger(seq) ? { generation, seq } : undefined
 }

@@ -4,7 +4,7 @@ import type { Audience, Cursor, EventFilter, LoggedEvent } from '../kernel/event
 import type { Ledger } from '../kernel/log.ts'
 import type { Tx } from '../kernel/storage.ts'
 import type { CoreTables } from './core.ts'
-import { decodeCursor, encodeCursor } from './engine.ts'
+import { decodeCursor, encodeCursor, generationStart } from './engine.ts'
 import { tables } from './tables.ts'
 
 const KEY_LIFE_MS = 24 * 3_600_000
@@ -31,8 +31,7 @@ export function sqliteLedger(generation: number): Ledger {
         hint: 'Start again without a cursor.',
       })
     }
-    // An older generation was restored from a backup: what came after the backup is gone, so the end is the best truth.
-    return Math.min(decoded.seq, head)
+    return decoded.generation === generation ? decoded.seq : Math.min(decoded.seq, await commonHistory(view, decoded.generation))
   }
 
   return {
@@ -116,6 +115,15 @@ export function sqliteLedger(generation: number): Ledger {
         .execute()
     },
   }
+}
+
+/**
+ * Up to where a cursor of an older generation can have read the same log. The end of the log would not do: it moves, and
+ * what was written since the restore would be skipped.
+ */
+async function commonHistory(view: Tx, generation: number): Promise<number> {
+  const starts = await core(view).selectFrom('meta').selectAll().where('name', 'like', generationStart('%')).execute()
+  return Math.min(...starts.filter((row) => Number(row.name.split('.')[1]) >= generation).map((row) => Number(row.value)))
 }
 
 function core(tx: Tx) {

@@ -1,6 +1,6 @@
 import { chmodSync, closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
-import type { CheckResult } from './engine.ts'
+import { type CheckResult, generationStart } from './engine.ts'
 import { APPLICATION_ID, damaged } from './sqlite.ts'
 import { Connection } from './sqlite-connection.ts'
 
@@ -11,15 +11,9 @@ export function checkFile(path: string): CheckResult {
     connection = new Connection(path, { readOnly: true })
     const id = Number(connection.raw.prepare('PRAGMA application_id').get()?.application_id)
     if (id !== APPLICATION_ID) return { ok: false, problems: [`${path} is not a Signalbox database`] }
-    const found = connection.raw
-      .prepare('PRAGMA integrity_check(20)')
-      .all()
-      .map((row) => String(row.integrity_check))
-    const orphans = connection.raw
-      .prepare('PRAGMA foreign_key_check')
-      .all()
-      .map((row) => `a row of ${row.table} points to a ${row.parent} that is not there`)
-    const problems = [...found.filter((line) => line !== 'ok'), ...orphans]
+    const damage = damageIn(connection)
+    // Following references over a damaged page fails, and its message names no page.
+    const problems = damage.length ? damage : orphans(connection)
     return { ok: problems.length === 0, problems }
   } catch (error) {
     return { ok: false, problems: [(error as Error).message] }
@@ -28,11 +22,28 @@ export function checkFile(path: string): CheckResult {
   }
 }
 
+function damageIn({ raw }: Connection): string[] {
+  const lines: string[] = []
+  try {
+    for (const row of raw.prepare('PRAGMA integrity_check(20)').iterate()) lines.push(...String(row.integrity_check).split('\n'))
+  } catch (error) {
+    // A damaged page ends the check early, but what it said until then names the page.
+    if (!lines.length) throw error
+  }
+  return lines.filter((line) => line !== 'ok' && !line.startsWith('***'))
+}
+
+function orphans({ raw }: Connection): string[] {
+  const found = raw.prepare('PRAGMA foreign_key_check').all()
+  return found.map((row) => `a row of ${row.table} points to a ${row.parent} that is not there`)
+}
+
 /** A consistent copy, also while the daemon writes. It appears under its name only when it is whole and on disk. */
 export function backupFile(path: string, target: string): void {
   if (!existsSync(path)) throw new Error(`There is no database at ${path}.`)
   if (existsSync(target)) throw new Error(`${target} is already there; a backup never overwrites.`)
   const partial = `${target}.partial-${process.pid}`
+  rmSync(partial, { force: true })
   const connection = new Connection(path, { readOnly: true })
   try {
     connection.raw.prepare('VACUUM INTO ?').run(partial)
@@ -53,11 +64,12 @@ export function restoreFile(path: string, source: string, stamp: string): string
   const check = checkFile(source)
   if (!check.ok) throw damaged(source, new Error(check.problems.join('; ')))
   const staged = `${path}.restoring-${process.pid}`
+  rmSync(staged, { force: true })
   backupFile(source, staged)
-  bumpGeneration(staged, path)
+  beginGeneration(staged, path)
   let aside: string | undefined
   if (existsSync(path)) {
-    aside = `${path}.before-restore-${stamp}`
+    aside = unused(`${path}.before-restore-${stamp}`)
     for (const suffix of ['-wal', '-shm']) if (existsSync(path + suffix)) renameSync(path + suffix, aside + suffix)
     renameSync(path, aside)
   }
@@ -66,24 +78,39 @@ export function restoreFile(path: string, source: string, stamp: string): string
   return aside
 }
 
-/** Higher than either side, so that a cursor issued after the backup was taken is recognised as foreign. */
-function bumpGeneration(staged: string, current: string): void {
-  const generation = Math.max(generationOf(staged), generationOf(current)) + 1
+/** The name itself, or with a number behind it: a second restore must not write over what the first one put aside. */
+function unused(path: string): string {
+  let free = path
+  for (let n = 2; existsSync(free); n++) free = `${path}-${n}`
+  return free
+}
+
+/**
+ * Higher than either side, so that a cursor issued after the backup was taken is recognised as older. The place where it
+ * begins is written down: what such a cursor saw behind that place is gone, and what will stand there is new to it.
+ */
+function beginGeneration(staged: string, current: string): void {
+  const known = [...generationRows(current), ...generationRows(staged)]
+  const generation = Math.max(0, ...known.filter((row) => row.name === 'generation').map((row) => Number(row.value))) + 1
   const connection = new Connection(staged)
-  connection.raw.prepare(`UPDATE meta SET value = ? WHERE name = 'generation'`).run(String(generation))
+  const head = connection.raw.prepare('SELECT coalesce(max(seq), 0) AS seq FROM events').get()?.seq
+  const put = connection.raw.prepare('INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value')
+  for (const { name, value } of known) put.run(String(name), String(value))
+  put.run(generationStart(generation), String(head))
+  put.run('generation', String(generation))
   connection.close()
   syncToDisk(staged)
 }
 
-function generationOf(path: string): number {
-  if (!existsSync(path)) return 0
+function generationRows(path: string) {
+  if (!existsSync(path)) return []
   let connection: Connection | undefined
   try {
     connection = new Connection(path, { readOnly: true })
-    return Number(connection.raw.prepare(`SELECT value FROM meta WHERE name = 'generation'`).get()?.value ?? 0)
+    return connection.raw.prepare(`SELECT name, value FROM meta WHERE name LIKE 'generation%'`).all()
   } catch {
     // The file being replaced may be the damaged one.
-    return 0
+    return []
   } finally {
     connection?.close()
   }

@@ -1,4 +1,5 @@
 import type { ColumnTypes, Migration } from '../kernel/capability.ts'
+import { UsageError } from '../kernel/error.ts'
 
 /** What running migrations needs of a connection. */
 export interface MigrationConnection {
@@ -23,7 +24,7 @@ export function migrate(connection: MigrationConnection, types: ColumnTypes, set
   const known = new Set(sets.flatMap(migrationNames))
   const unknown = [...applied].filter((name) => !known.has(name))
   if (unknown.length) {
-    throw new Error(
+    throw new UsageError(
       `This database was written by a newer Signalbox (it has ${unknown.join(', ')}). Update Signalbox, or restore an older backup.`,
     )
   }

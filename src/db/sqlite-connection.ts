@@ -93,11 +93,26 @@ export function builderOn(connection: DatabaseConnection): Kysely<unknown> {
 
 const [BUSY, LOCKED, READONLY, IOERR, CORRUPT, FULL, CANTOPEN, NOTADB] = [5, 6, 8, 10, 11, 13, 14, 26]
 
+/** `all()` of @photostructure/sqlite throws without its code: a full disk would pass for a defect of ours. */
+const CODE_OF: Record<string, number> = {
+  'database is locked': BUSY,
+  'database table is locked': LOCKED,
+  'attempt to write a readonly database': READONLY,
+  'disk I/O error': IOERR,
+  'database disk image is malformed': CORRUPT,
+  'database or disk is full': FULL,
+  'unable to open database file': CANTOPEN,
+  'file is not a database': NOTADB,
+}
+
+function resultCode(error: unknown): number | undefined {
+  const { errcode, message } = error as { errcode?: number; message?: string }
+  return errcode === undefined ? CODE_OF[message ?? ''] : errcode & 0xff
+}
+
 /** SQLite's result codes in our words: what passes by itself, what the disk refuses, what is damaged. */
 export function translated(error: unknown): unknown {
-  const code = (error as { errcode?: number }).errcode
-  if (code === undefined) return error
-  switch (code & 0xff) {
+  switch (resultCode(error)) {
     case BUSY:
     case LOCKED:
       return new TransientFault(error)

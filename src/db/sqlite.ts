@@ -1,12 +1,13 @@
 import { chmodSync, existsSync, statSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
+import { UsageError } from '../kernel/error.ts'
 import type { Ledger } from '../kernel/log.ts'
 import type { Tx } from '../kernel/storage.ts'
 import { coreMigrations } from './core.ts'
 import { type CheckResult, type Engine, SQLITE } from './engine.ts'
 import { sqliteLedger } from './ledger.ts'
 import { type MigrationConnection, migrate, type NamedMigrations } from './migrate.ts'
-import { builderOn, Connection, DamagedDatabase } from './sqlite-connection.ts'
+import { builderOn, Connection, DamagedDatabase, translated } from './sqlite-connection.ts'
 import { asTx } from './tables.ts'
 import { inspectWal } from './wal.ts'
 import { Writer } from './writer.ts'
@@ -24,12 +25,12 @@ export async function openSqlite({ path, migrations }: SqliteOptions): Promise<E
   const writing = openForWriting(path)
   try {
     migrate(migrationConnection(writing), SQLITE.types, [{ owner: 'core', migrations: coreMigrations }, ...migrations])
+    const generation = Number(writing.raw.prepare(`SELECT value FROM meta WHERE name = 'generation'`).get()?.value ?? 1)
+    return new SqliteEngine(path, writing, generation, unclean ? [recovered(writing, unclean.droppedBytes)] : [])
   } catch (error) {
     writing.close()
-    throw error
+    throw isDamage(error) ? damaged(path, error as Error) : error
   }
-  const generation = Number(writing.raw.prepare(`SELECT value FROM meta WHERE name = 'generation'`).get()?.value ?? 1)
-  return new SqliteEngine(path, writing, generation, unclean ? [recovered(writing, unclean.droppedBytes)] : [])
 }
 
 class SqliteEngine implements Engine {
@@ -74,19 +75,18 @@ class SqliteEngine implements Engine {
   async close(): Promise<void> {
     await this.#writer.close()
     this.#reading.close()
+    emptyLog(this.#writing)
     this.#writing.close()
   }
 }
 
 function openForWriting(path: string): Connection {
-  const fresh = sizeOf(path) === 0
   let connection: Connection | undefined
   try {
     connection = new Connection(path)
+    if (!isOurs(connection))
+      throw new UsageError(`${path} is a database of another program; Signalbox leaves it alone. Choose another path.`)
     chmodSync(path, 0o600)
-    const applicationId = Number(connection.raw.prepare('PRAGMA application_id').get()?.application_id)
-    if (!fresh && applicationId !== APPLICATION_ID)
-      throw new Error(`${path} is a database of another program; Signalbox leaves it alone. Choose another path.`)
     connection.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA application_id = ${APPLICATION_ID};`)
     connection.exec(`CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY NOT NULL, at INTEGER NOT NULL) STRICT;
       CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) STRICT;
@@ -96,6 +96,21 @@ function openForWriting(path: string): Connection {
     connection?.close()
     throw isDamage(error) ? damaged(path, error as Error) : error
   }
+}
+
+/** Closing does not do it by itself while prepared statements live, and a log that is left means a stop that was not clean. */
+function emptyLog(connection: Connection): void {
+  try {
+    connection.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+  } catch {
+    // A full disk: the log stays, and the next start reads it.
+  }
+}
+
+/** Also one without any table: a first start that was killed in its first steps leaves that behind. */
+function isOurs({ raw }: Connection): boolean {
+  const id = Number(raw.prepare('PRAGMA application_id').get()?.application_id)
+  return id === APPLICATION_ID || (id === 0 && Number(raw.prepare('SELECT count(*) AS n FROM sqlite_master').get()?.n) === 0)
 }
 
 function migrationConnection(connection: Connection): MigrationConnection {
@@ -123,12 +138,11 @@ function recovered(connection: Connection, droppedBytes: number): string {
 }
 
 function isDamage(error: unknown): boolean {
-  const code = (error as { errcode?: number }).errcode
-  return error instanceof DamagedDatabase || (code !== undefined && [11, 26].includes(code & 0xff))
+  return translated(error) instanceof DamagedDatabase || error instanceof DamagedDatabase
 }
 
 export function damaged(path: string, cause: Error): Error {
-  return new Error(
+  return new UsageError(
     `${path} is damaged: ${cause.message}. The file was left as it is. Look at it with "signalbox db check", go back to a backup with "signalbox db restore <file>".`,
     { cause },
   )

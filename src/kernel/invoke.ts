@@ -63,6 +63,8 @@ export interface KernelParts {
   countRefusal(source: string, reason: string): void
   onDefect(error: unknown, call: { id: string; tool: string }): void
   onCall?(call: CallRecord): void
+  /** What must hold before the caller hears that it was done: a changed setting is in force for the very next call. */
+  beforeAnswer?(events: NewEvent[]): Promise<void>
 }
 
 export const DEFAULT_HOLD_MS = 45_000
@@ -84,6 +86,14 @@ interface Call {
   committed?: boolean
 }
 
+/** What a transaction leaves behind for its answer. */
+interface Done {
+  value: unknown
+  input: unknown
+  events: NewEvent[]
+  replayed: boolean
+}
+
 /** Who calls; `why` is the reason to refuse a caller that is nevertheless known, so that the refusal is audited. */
 interface Caller {
   principal: Principal
@@ -100,7 +110,7 @@ export class Kernel {
   /** The only door. Never throws: every outcome is an answer, and every answer is in the audit. */
   async invoke(request: Request): Promise<Answer> {
     const who = await this.#authenticate(request)
-    if ('error' in who) return who
+    if ('error' in who) return this.#shape({ request }, who.error)
     const call = this.#open(request, who.principal)
     let leave = () => {}
     try {
@@ -131,17 +141,17 @@ export class Kernel {
     return all.filter((found) => !found.tool.internal && !this.#refusal(principal, lane, found))
   }
 
-  async #authenticate(request: Request): Promise<Caller | { ok: false; error: ErrorBody }> {
+  async #authenticate(request: Request): Promise<Caller | { error: ErrorBody }> {
     if (request.credential === 'system') return { principal: SYSTEM }
     try {
       const found = await this.parts.identity.authenticate(this.parts.storage.view, request.credential.secret)
       if (found?.stale) return { principal: found.principal, why: stale(`This token ${found.stale}.`) }
       if (found) return request.actFor === undefined ? found : await this.#actFor(found.principal, request.actFor)
     } catch (error) {
-      return { ok: false, error: this.#bodyOf(error, { id: '-', tool: request.tool }) }
+      return { error: this.#bodyOf(error, { id: '-', tool: request.tool }) }
     }
     this.parts.countRefusal(request.source ?? 'unknown', 'UNAUTHENTICATED')
-    return { ok: false, error: unauthenticated() }
+    return { error: unauthenticated() }
   }
 
   async #actFor(principal: Principal, ref: string): Promise<Caller> {
@@ -246,7 +256,7 @@ export class Kernel {
   }
 
   async #transact(call: Call, tool: Tool, input: unknown, key: string | undefined, prepared: unknown) {
-    let done: { value: unknown; input: unknown; replayed: boolean } | undefined
+    let done: Done | undefined
     for (let attempt = 0; ; attempt++) {
       try {
         await this.parts.storage.write(async (tx) => {
@@ -265,6 +275,7 @@ export class Kernel {
     call.committed = true
     void this.parts.feed.pump()
     if (!done) throw new Error('a transaction ended without an outcome')
+    await this.parts.beforeAnswer?.(done.events)
     return done
   }
 
@@ -282,7 +293,7 @@ export class Kernel {
         })
       const value = JSON.parse(before.answer) as { refusal?: ErrorBody; value?: unknown }
       await this.#audit(tx, call, 'replayed', value.refusal?.code ?? null, value.value)
-      return { value: value.refusal ? new Refusal(value.refusal) : value.value, input: resolved, replayed: true }
+      return { value: value.refusal ? new Refusal(value.refusal) : value.value, input: resolved, events: [], replayed: true }
     }
     const events: NewEvent[] = []
     const value = await tool.run?.(
@@ -304,7 +315,7 @@ export class Kernel {
       await ledger.remember(tx, principal.id, tool.name, key, { input_hash: inputHash, answer }, call.at)
     }
     await this.#audit(tx, call, refused ? 'refused' : 'ok', refused ? value.body.code : null, refused ? value.body : checked)
-    return { value: checked, input: resolved, replayed: false }
+    return { value: checked, input: resolved, events, replayed: false }
   }
 
   #checked(tool: Tool, value: unknown): unknown {
@@ -413,7 +424,7 @@ export class Kernel {
     return { code: 'INTERNAL_ERROR', message: `${call.tool} failed inside Signalbox; ${written}. Quote ${call.id} when you report it.` }
   }
 
-  #shape(call: Call, body: ErrorBody): Answer {
+  #shape(call: Pick<Call, 'request' | 'found'>, body: ErrorBody): Answer {
     const dialect = call.found?.dialect ?? (call.request.dialect ? this.parts.registry.dialects.get(call.request.dialect) : undefined)
     return dialect ? { ok: false, error: body, shaped: dialect.error(body, call.request.tool) } : { ok: false, error: body }
   }

@@ -122,7 +122,7 @@ export function createHttp(parts: HttpParts): Hono<Env> {
     const body = c.req.method === 'POST' ? await jsonBody(c) : undefined
     const dialect = c.req.query('dialect')
     if (dialect !== undefined) parts.kernel.parts.registry.dialect(dialect)
-    return parts.mcp.handle(c.req.raw, body, {
+    const response = await parts.mcp.handle(c.req.raw, body, {
       ...found,
       lane: laneOf(c),
       surface: 'mcp',
@@ -130,6 +130,8 @@ export function createHttp(parts: HttpParts): Hono<Env> {
       dialect,
       toolsets: c.req.query('toolsets')?.split(','),
     })
+    if (response.status === 404) parts.kernel.parts.countRefusal(found.principal.id, 'MCP_SESSION_NOT_FOUND')
+    return response
   })
   return app
 }

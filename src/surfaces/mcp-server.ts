@@ -63,7 +63,8 @@ export function createServerFactory(parts: McpServerParts): McpServerFactory {
     const server = new Server(
       { name: 'signalbox', title: 'Signalbox', version: parts.version },
       {
-        capabilities: { tools: { listChanged: true }, resources: { subscribe: true, listChanged: true }, prompts: { listChanged: true } },
+        // Only what we really announce: prompts and the list of resources are the same for as long as the daemon runs.
+        capabilities: { tools: { listChanged: true }, resources: { subscribe: true }, prompts: {} },
         instructions: INSTRUCTIONS,
       },
     )

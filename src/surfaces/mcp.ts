@@ -98,10 +98,11 @@ export function createMcpSurface(parts: McpSurfaceParts): McpSurface {
     return session
   }
 
-  /** A session from before a restart: the stored initialize is replayed into a new transport. Two requests share one adoption. */
+  /** A session from before a restart: the stored initialize is replayed into a new transport. Two requests of one token share one adoption. */
   function adopt(id: string, connection: McpConnection): Promise<LiveSession | undefined> {
-    const running = adopting.get(id) ?? revive(id, connection).finally(() => adopting.delete(id))
-    adopting.set(id, running)
+    const key = `${id} ${tokenOf(connection)}`
+    const running = adopting.get(key) ?? revive(id, connection).finally(() => adopting.delete(key))
+    adopting.set(key, running)
     return running
   }
 

@@ -19,11 +19,13 @@ type Id = string | number
 interface Message {
   id?: Id | null
   method?: string
-  params?: { uri?: string }
+  params?: { uri?: string; requestId?: Id; _meta?: Record<string, unknown> }
 }
 
 const CONNECT_MS = 15_000
 const RETRY_MS = 50
+/** A daemon that is still going down holds the state folder: one that was started meanwhile has given up, so another is. */
+const START_AGAIN_MS = 2_000
 const DRAIN_MS = 10_000
 const MAX_LINE = 1_048_576
 const REPLAY = 'signalbox-replay-'
@@ -36,6 +38,10 @@ export class Shim {
   readonly #parts: ShimParts
   readonly #unanswered = new Map<Id, string>()
   readonly #subscriptions = new Map<string, string>()
+  /** `subscriptions/listen` of 2026 clients, by id: requests that stay open and change nothing, so they may be sent twice. */
+  readonly #listens = new Map<Id, string>()
+  /** Those of them whose client was told that they hold: it is not told a second time. */
+  readonly #acknowledged = new Set<Id>()
   readonly #waiting: string[] = []
   #initialize: string | undefined
   #initialized: string | undefined
@@ -65,15 +71,13 @@ export class Shim {
 
   #fromClient(line: string): void {
     if (!line.trim()) return
-    const messages = parse(line)
-    if (!messages)
-      return this.#answer({
-        jsonrpc: '2.0',
-        id: null,
-        error: { code: -32_700, message: 'Parse error: each line must be one JSON-RPC message.' },
-      })
-    if (line.length > MAX_LINE) return this.#refuse(messages, 'PAYLOAD_TOO_LARGE', `A message may have ${MAX_LINE} characters at the most.`)
-    for (const message of messages) this.#remember(message, line)
+    const message = parse(line)
+    if (message === undefined) return this.#answer(notUnderstood(null, -32_700, 'Parse error: each line must be one JSON-RPC message.'))
+    // The daemon drops what is no message without a word, and its sender would wait for ever.
+    if (!isMessage(message)) return this.#answer(notUnderstood(idOf(message), -32_600, 'Invalid request: not one JSON-RPC 2.0 message.'))
+    if (Buffer.byteLength(line) > MAX_LINE)
+      return this.#refuse(message, 'PAYLOAD_TOO_LARGE', `A message may have ${MAX_LINE} bytes at the most.`)
+    this.#remember(message, line)
     if (this.#socket) this.#socket.write(`${line}\n`)
     else {
       this.#waiting.push(line)
@@ -86,16 +90,32 @@ export class Shim {
     if (message.method === 'notifications/initialized') this.#initialized = line
     if (message.method === 'resources/subscribe' && message.params?.uri) this.#subscriptions.set(message.params.uri, line)
     if (message.method === 'resources/unsubscribe' && message.params?.uri) this.#subscriptions.delete(message.params.uri)
-    if (message.method && message.id !== undefined && message.id !== null) this.#unanswered.set(message.id, message.method)
+    // A cancelled request is never answered.
+    if (message.method === 'notifications/cancelled' && message.params?.requestId !== undefined) this.#forget(message.params.requestId)
+    if (!message.method || message.id === undefined || message.id === null) return
+    if (message.method === 'subscriptions/listen') this.#listens.set(message.id, line)
+    else this.#unanswered.set(message.id, message.method)
+  }
+
+  #forget(id: Id): void {
+    this.#unanswered.delete(id)
+    this.#listens.delete(id)
+    this.#acknowledged.delete(id)
   }
 
   #fromDaemon(line: string): void {
-    for (const message of parse(line) ?? []) {
-      if (typeof message.id === 'string' && message.id.startsWith(REPLAY)) return
-      if (!message.method && message.id !== undefined && message.id !== null) this.#unanswered.delete(message.id)
-    }
+    const message = (parse(line) ?? {}) as Message
+    if (typeof message.id === 'string' && message.id.startsWith(REPLAY)) return
+    if (message.method === 'notifications/subscriptions/acknowledged' && !this.#isFirst(subscriptionOf(message))) return
+    if (!message.method && message.id !== undefined && message.id !== null) this.#forget(message.id)
     this.#parts.output.write(`${line}\n`)
     this.#finishWhenDrained()
+  }
+
+  #isFirst(acknowledged: Id): boolean {
+    const first = !this.#acknowledged.has(acknowledged)
+    this.#acknowledged.add(acknowledged)
+    return first
   }
 
   #connect(): Promise<void> {
@@ -109,42 +129,49 @@ export class Shim {
 
   async #reach(): Promise<void> {
     const deadline = performance.now() + CONNECT_MS
-    let started = false
+    let startAt = 0
     for (;;) {
       const socket = await open(this.#parts.socketPath)
-      if (socket) return await this.#greet(socket)
+      // It may go away between the two: then it is as if it had not been there.
+      if (socket && (await this.#greet(socket))) return
       if (!this.#parts.startDaemon) throw new Error('No Signalbox daemon is running. Start it with: signalbox serve')
-      if (!started) this.#parts.startDaemon()
-      started = true
+      if (performance.now() > startAt) {
+        this.#parts.startDaemon()
+        startAt = performance.now() + START_AGAIN_MS
+      }
       if (performance.now() > deadline)
         throw new Error(`The Signalbox daemon did not start within ${CONNECT_MS / 1_000} s. Start it by hand to see why: signalbox serve`)
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
     }
   }
 
-  async #greet(socket: Socket): Promise<void> {
+  /** False when the daemon closed the connection without a word. */
+  async #greet(socket: Socket): Promise<boolean> {
     const lines = createInterface({ input: socket, crlfDelay: Number.POSITIVE_INFINITY })
-    const welcome = new Promise<Welcome>((resolve) => {
+    const welcome = new Promise<Welcome | undefined>((resolve) => {
       lines.once('line', (line) => {
         lines.on('line', (next) => this.#fromDaemon(next))
         resolve(JSON.parse(line) as Welcome)
       })
-      socket.once('close', () => resolve({ ok: false, code: 'DISCONNECTED', message: 'The daemon closed the connection.' }))
+      socket.once('close', () => resolve(undefined))
     })
     socket.write(`${JSON.stringify(this.#parts.hello())}\n`)
     const answer = await welcome
+    if (!answer) return false
     if (!answer.ok) throw Object.assign(new Error(answer.message), { code: answer.code })
     socket.once('close', () => this.#lost())
     this.#socket = socket
     this.#replay(socket)
     for (const line of this.#waiting.splice(0)) socket.write(`${line}\n`)
+    return true
   }
 
   /** The new connection must know what the old one was told; the answers are ours, not the client's. */
   #replay(socket: Socket): void {
+    for (const line of this.#listens.values()) if (!this.#waiting.includes(line)) socket.write(`${line}\n`)
     if (!this.#initialize || this.#waiting.includes(this.#initialize)) return
-    const [request] = parse(this.#initialize) ?? []
-    const pending = request?.id !== undefined && request.id !== null && this.#unanswered.has(request.id)
+    const { id } = parse(this.#initialize) as Message
+    const pending = id !== undefined && id !== null && this.#unanswered.has(id)
     socket.write(`${pending ? this.#initialize : this.#asReplay(this.#initialize)}\n`)
     if (this.#initialized) socket.write(`${this.#initialized}\n`)
     for (const line of this.#subscriptions.values()) if (!this.#waiting.includes(line)) socket.write(`${this.#asReplay(line)}\n`)
@@ -170,7 +197,7 @@ export class Shim {
         ),
       )
     }
-    if (this.#initialize || this.#waiting.length) void this.#connect()
+    if (this.#initialize || this.#listens.size || this.#waiting.length) void this.#connect()
     this.#finishWhenDrained()
   }
 
@@ -179,16 +206,16 @@ export class Shim {
     this.#parts.log(message)
     this.#waiting.length = 0
     for (const [id, method] of this.#unanswered) this.#answer(disconnected(id, method, code, message))
+    for (const id of this.#listens.keys()) this.#answer(disconnected(id, 'subscriptions/listen', code, message))
     this.#finishWhenDrained()
   }
 
-  #refuse(messages: Message[], code: string, message: string): void {
-    for (const { id, method } of messages)
-      if (method && id !== undefined && id !== null) this.#answer(disconnected(id, method, code, message))
+  #refuse({ id, method }: Message, code: string, message: string): void {
+    if (method && id !== undefined && id !== null) this.#answer(disconnected(id, method, code, message))
   }
 
   #answer(message: { id: Id | null; [key: string]: unknown }): void {
-    if (message.id !== null) this.#unanswered.delete(message.id)
+    if (message.id !== null) this.#forget(message.id)
     this.#parts.output.write(`${JSON.stringify(message)}\n`)
   }
 
@@ -229,12 +256,31 @@ function open(path: string): Promise<Socket | undefined> {
   })
 }
 
-function parse(line: string): Message[] | undefined {
+function notUnderstood(id: Id | null, code: number, message: string) {
+  return { jsonrpc: '2.0', id, error: { code, message } }
+}
+
+function parse(line: string): unknown {
   try {
-    const value = JSON.parse(line) as Message | Message[]
-    const messages = Array.isArray(value) ? value : [value]
-    return messages.every((message) => typeof message === 'object' && message !== null) ? messages : undefined
+    return JSON.parse(line) as unknown
   } catch {
     return undefined
   }
+}
+
+function isMessage(value: unknown): value is Message {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+  const { jsonrpc, id, method } = value as { jsonrpc?: unknown; id?: unknown; method?: unknown }
+  if (jsonrpc !== '2.0') return false
+  if (method === undefined) return id !== undefined
+  return typeof method === 'string' && (id === undefined || typeof id === 'string' || typeof id === 'number')
+}
+
+function idOf(value: unknown): Id | null {
+  const { id } = (value ?? {}) as { id?: unknown }
+  return typeof id === 'string' || typeof id === 'number' ? id : null
+}
+
+function subscriptionOf(message: Message): Id {
+  return message.params?._meta?.['io.modelcontextprotocol/subscriptionId'] as Id
 }

@@ -66,7 +66,10 @@ async function greet(socket: Socket, parts: SocketParts): Promise<void> {
     parts.kernel.parts.countRefusal('socket', 'UNAUTHENTICATED')
     return void refuse('UNAUTHENTICATED', 'This daemon did not issue that token.')
   }
-  if (found.stale) return void refuse('AUTH_STALE_TOKEN', `This token ${found.stale}.`)
+  if (found.stale) {
+    parts.kernel.parts.countRefusal(found.principal.id, 'AUTH_STALE_TOKEN')
+    return void refuse('AUTH_STALE_TOKEN', `This token ${found.stale}.`)
+  }
   if (hello.dialect !== undefined && !registry.dialects.has(hello.dialect))
     return void refuse('INVALID_INPUT', `There is no dialect "${hello.dialect}".`)
   socket.write(`${JSON.stringify({ ok: true, version: parts.version } satisfies Welcome)}\n`)

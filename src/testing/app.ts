@@ -53,7 +53,7 @@ export interface TestApp {
   task(fields?: Fields): Promise<any>
   events(filter?: { type?: string; subject?: string }): Promise<LoggedEvent[]>
   /** The same database, opened again, as after a crash or restart. */
-  reopen(): Promise<void>
+  reopen(whileClosed?: () => void): Promise<void>
   close(): Promise<void>
 }
 
@@ -103,9 +103,10 @@ export async function openTestApp(options: Partial<AppOptions> = {}): Promise<Te
       )
       return all
     },
-    async reopen() {
+    async reopen(whileClosed) {
       const secret = self.app.ownerToken
       await self.app.close()
+      whileClosed?.()
       self.app = await open([secret])
       self.owner = await ownerOf(self.app)
     },

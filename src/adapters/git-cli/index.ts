@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { realpath } from 'node:fs/promises'
+import { realpath, stat } from 'node:fs/promises'
 import type { Git, RepoFacts } from '../../ports/git.ts'
 
 const TIMEOUT_MS = 10_000
@@ -18,11 +18,13 @@ export function createGit(): Git {
 }
 
 async function inspect(path: string): Promise<RepoFacts | undefined> {
-  const place = await realpath(path).catch(() => undefined)
+  const place = await folderAt(path)
   if (!place) return undefined
-  const found = await git(place, ['rev-parse', '--show-toplevel', '--is-inside-work-tree'])
-  const [toplevel, inside] = found?.split('\n') ?? []
+  const found = await git(place, ['rev-parse', '--show-toplevel', '--is-inside-work-tree', '--absolute-git-dir'])
+  const [toplevel, inside, gitDir] = found?.split('\n') ?? []
   if (!toplevel || inside !== 'true') return undefined
+  // core.worktree can claim any folder above, even /: it counts only when git finds the same repository from there.
+  if ((await git(toplevel, ['rev-parse', '--absolute-git-dir'])) !== gitDir) return undefined
   const branch = await git(place, ['symbolic-ref', '--quiet', '--short', 'HEAD'])
   const branches = await git(place, ['for-each-ref', '--format=%(refname:short)', 'refs/heads'])
   return {
@@ -32,6 +34,11 @@ async function inspect(path: string): Promise<RepoFacts | undefined> {
     remote: (await git(place, ['config', '--get', 'remote.origin.url'])) || null,
     head: (await git(place, ['rev-parse', '--verify', '--quiet', 'HEAD'])) || null,
   }
+}
+
+async function folderAt(path: string): Promise<string | undefined> {
+  const place = await realpath(path).catch(() => undefined)
+  return place && (await stat(place)).isDirectory() ? place : undefined
 }
 
 /** The trimmed output; undefined when git says no. */

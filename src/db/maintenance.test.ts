@@ -1,0 +1,217 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { DatabaseSync } from '@photostructure/sqlite'
+import { describe, expect } from 'vitest'
+import { type TestApp, test } from '../testing/app.ts'
+import { backupFile, checkFile, restoreFile } from './maintenance.ts'
+
+const database = (app: TestApp) => join(app.folder, 'signalbox.db')
+const notes = async (app: TestApp, task: { id: string }) =>
+  (await app.owner.call('task_get', { task_id: task.id })).task.note_count as number
+const note = (app: TestApp, task: { id: string }) => app.owner.call('task_note', { task_id: task.id, body: 'x' })
+const STAMP = '20260101'
+
+/** Stops the daemon, puts the backup in place, starts it again. */
+async function restore(app: TestApp, source: string, stamp = STAMP): Promise<string | undefined> {
+  let aside: string | undefined
+  await app.reopen(() => {
+    aside = restoreFile(database(app), source, stamp)
+  })
+  return aside
+}
+
+describe('backup', () => {
+  test('[D18] it is whole, private, and can be taken while others write', async ({ app }) => {
+    const task = await app.task()
+    const target = join(app.folder, 'backup.db')
+    const writing = Promise.all(Array.from({ length: 100 }, () => note(app, task)))
+    await app.app.engine.backup(target)
+    await writing
+    expect(checkFile(target)).toEqual({ ok: true, problems: [] })
+    expect(statSync(target).mode & 0o777).toBe(0o600)
+    expect(readdirSync(app.folder).filter((name) => name.includes('partial'))).toEqual([])
+  })
+
+  test('[D18] it never overwrites, and one that fails leaves nothing behind', async ({ app }) => {
+    const target = join(app.folder, 'backup.db')
+    writeFileSync(target, 'precious')
+    expect(() => backupFile(database(app), target)).toThrow('never overwrites')
+    await expect(app.app.engine.backup(target)).rejects.toThrow('never overwrites')
+    expect(readFileSync(target, 'utf8')).toBe('precious')
+    const nowhere = join(app.folder, 'no', 'such', 'folder.db')
+    expect(() => backupFile(database(app), nowhere)).toThrow()
+    mkdirSync(join(app.folder, 'taken.db'))
+    expect(() => backupFile(database(app), join(app.folder, 'taken.db'))).toThrow()
+    expect(readdirSync(app.folder).filter((name) => name.includes('partial'))).toEqual([])
+    expect(() => backupFile(join(app.folder, 'none.db'), join(app.folder, 'b.db'))).toThrow('no database')
+  })
+
+  test('[D18] what an interrupted backup left behind does not stop the next one', async ({ app }) => {
+    const target = join(app.folder, 'backup.db')
+    writeFileSync(`${target}.partial-${process.pid}`, 'half')
+    backupFile(database(app), target)
+    expect(checkFile(target).ok).toBe(true)
+  })
+})
+
+describe('restore', () => {
+  test('[D19] it brings back what the backup had; what was there is kept aside, log and all', async ({ app }) => {
+    const task = await app.task()
+    await note(app, task)
+    const backup = join(app.folder, 'backup.db')
+    await app.app.engine.backup(backup)
+    await note(app, task)
+    const aside = await restore(app, backup)
+    expect(await notes(app, task)).toBe(1)
+    expect(basename(aside as string)).toBe(`signalbox.db.before-restore-${STAMP}`)
+    const old = new DatabaseSync(aside as string, { readOnly: true })
+    expect(old.prepare('SELECT count(*) AS n FROM task_notes').get()?.n).toBe(2)
+    old.close()
+    expect(statSync(database(app)).mode & 0o777).toBe(0o600)
+    await note(app, task)
+    expect(await notes(app, task)).toBe(2)
+  })
+
+  test('[D20] cursors from before it are recognised: those the backup knew go on, later ones go to the end, none skips', async ({
+    app,
+  }) => {
+    const task = await app.task()
+    const { cursor: early } = await app.owner.call('task_list')
+    await note(app, task)
+    const backup = join(app.folder, 'backup.db')
+    await app.app.engine.backup(backup)
+    for (let i = 0; i < 5; i++) await note(app, task)
+    const { cursor: late } = await app.owner.call('task_list')
+    const before = app.app.engine.generation
+    await restore(app, backup)
+    expect(app.app.engine.generation).toBe(before + 1)
+    expect((await app.owner.call('event_wait', { cursor: early })).events).toMatchObject([{ type: 'task.noted' }])
+    expect(await app.owner.call('event_wait', { cursor: late, timeout_seconds: 0.001 })).toMatchObject({ code: 'WAIT_TIMEOUT' })
+    await note(app, task)
+    expect((await app.owner.call('event_wait', { cursor: late })).events).toHaveLength(1)
+  })
+
+  test('[D20] also when one backup after another is tried, whichever came from where', async ({ app }) => {
+    const task = await app.task()
+    const [older, newer] = [join(app.folder, 'older.db'), join(app.folder, 'newer.db')]
+    await app.app.engine.backup(older)
+    for (let i = 0; i < 4; i++) await note(app, task)
+    await app.app.engine.backup(newer)
+    await restore(app, older)
+    await note(app, task)
+    await note(app, task)
+    const { cursor } = await app.owner.call('task_list')
+    await restore(app, newer)
+    expect(app.app.engine.generation).toBe(3)
+    expect((await app.owner.call('event_wait', { cursor })).events).toHaveLength(4)
+  })
+
+  test('[D20] a cursor issued after a restore is of the future for the database before it', async ({ app }) => {
+    const backup = join(app.folder, 'backup.db')
+    await app.app.engine.backup(backup)
+    const aside = await restore(app, backup)
+    const { cursor } = await app.owner.call('task_list')
+    await app.reopen(() => {
+      restoreByHand(aside as string, database(app))
+    })
+    expect(await app.owner.refused('event_wait', { cursor })).toMatchObject({ code: 'INVALID_CURSOR' })
+  })
+
+  test('[D19] a damaged or foreign source is refused, and nothing is moved', async ({ app }) => {
+    const bad = join(app.folder, 'bad.db')
+    await app.app.engine.backup(bad)
+    const bytes = readFileSync(bad)
+    bytes.fill(0xa5, 4_096 * 3, 4_096 * 5)
+    writeFileSync(bad, bytes)
+    const foreign = new DatabaseSync(join(app.folder, 'foreign.db'))
+    foreign.exec('CREATE TABLE recipes (name TEXT)')
+    foreign.close()
+    const before = readdirSync(app.folder).toSorted()
+    expect(() => restoreFile(database(app), bad, STAMP)).toThrow('damaged')
+    expect(() => restoreFile(database(app), join(app.folder, 'foreign.db'), STAMP)).toThrow('not a Signalbox database')
+    expect(() => restoreFile(database(app), join(app.folder, 'none.db'), STAMP)).toThrow()
+    expect(readdirSync(app.folder).toSorted()).toEqual(before)
+  })
+
+  test('[D19] it mends a database that cannot be opened any more, which is kept as it was', async ({ app }) => {
+    const task = await app.task()
+    const backup = join(app.folder, 'backup.db')
+    await app.app.engine.backup(backup)
+    const garbage = Buffer.alloc(20_000, 0xa5)
+    let aside: string | undefined
+    await app.reopen(() => {
+      writeFileSync(database(app), garbage)
+      aside = restoreFile(database(app), backup, STAMP)
+    })
+    expect(await notes(app, task)).toBe(0)
+    expect(readFileSync(aside as string).equals(garbage)).toBe(true)
+  })
+
+  test('[D19] what an interrupted restore left behind does not stop the next one', async ({ app }) => {
+    const backup = join(app.folder, 'backup.db')
+    await app.app.engine.backup(backup)
+    writeFileSync(`${database(app)}.restoring-${process.pid}`, 'half')
+    await restore(app, backup)
+    expect(checkFile(database(app)).ok).toBe(true)
+  })
+
+  test('[D19] it never writes over what an earlier one put aside', async ({ app }) => {
+    const backup = join(app.folder, 'backup.db')
+    await app.app.engine.backup(backup)
+    const first = await restore(app, backup)
+    const kept = readFileSync(first as string)
+    const second = await restore(app, backup)
+    expect(second).not.toBe(first)
+    expect(readFileSync(first as string).equals(kept)).toBe(true)
+  })
+
+  test('[D19] onto a place where there is none yet', async ({ app }) => {
+    const backup = join(app.folder, 'backup.db')
+    await app.app.engine.backup(backup)
+    const fresh = join(app.folder, 'fresh.db')
+    expect(restoreFile(fresh, backup, STAMP)).toBeUndefined()
+    expect(checkFile(fresh)).toEqual({ ok: true, problems: [] })
+  })
+})
+
+describe('check', () => {
+  test('[D17] a good database is good, beside the running daemon, and a damaged page is named', async ({ app }) => {
+    await app.task()
+    expect(await app.app.engine.check()).toEqual({ ok: true, problems: [] })
+    expect(await app.owner.call('system_health', { deep: true })).toMatchObject({ ok: true, notices: [] })
+    const copy = join(app.folder, 'copy.db')
+    await app.app.engine.backup(copy)
+    const bytes = readFileSync(copy)
+    bytes.fill(0xa5, 4_096 * 5, 4_096 * 6)
+    writeFileSync(copy, bytes)
+    const { ok, problems } = checkFile(copy)
+    expect(ok).toBe(false)
+    expect(problems.join('\n')).toMatch(/page 6/)
+    expect(readFileSync(copy).equals(bytes)).toBe(true)
+  })
+
+  test('[D17] rows that point nowhere are found', async ({ app }) => {
+    const copy = join(app.folder, 'copy.db')
+    await app.app.engine.backup(copy)
+    const raw = new DatabaseSync(copy)
+    raw.exec(`PRAGMA foreign_keys = OFF; INSERT INTO task_dependencies VALUES ('task_a', 'task_b')`)
+    raw.close()
+    expect(checkFile(copy)).toMatchObject({ ok: false, problems: [expect.stringContaining('task_dependencies'), expect.any(String)] })
+  })
+
+  test('[D17] what is not there, not a database or not ours is told apart', ({ app }) => {
+    const at = (name: string) => join(app.folder, name)
+    writeFileSync(at('text.db'), 'hello '.repeat(1_000))
+    const foreign = new DatabaseSync(at('foreign.db'))
+    foreign.exec('CREATE TABLE recipes (name TEXT)')
+    foreign.close()
+    expect(checkFile(at('none.db')).problems[0]).toMatch(/unable to open/)
+    expect(checkFile(at('text.db')).problems[0]).toMatch(/not a database/)
+    expect(checkFile(at('foreign.db')).problems[0]).toMatch(/not a Signalbox database/)
+    expect(existsSync(at('none.db'))).toBe(false)
+  })
+})
+
+function restoreByHand(from: string, to: string): void {
+  writeFileSync(to, readFileSync(from))
+}

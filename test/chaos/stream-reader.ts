@@ -1,0 +1,103 @@
+import { type Agent, type ClientRequest, type IncomingMessage, request } from 'node:http'
+import { decodeCursor } from '../../src/db/engine.ts'
+import { type Deferred, deferred } from '../../src/testing/signals.ts'
+
+export interface ReaderPlan {
+  target: { url: string; up?: Promise<void> }
+  token: string
+  agent?: Agent
+  /** Where it starts; without one, at the end of the log as it is when it connects. */
+  after?: string
+  types?: string
+  /** Takes nothing in for a while again and again, so that the daemon has to cut it off. */
+  slow?: boolean
+}
+
+/** Follows GET /api/events for ever: whenever it is cut off, it comes back with Last-Event-ID. */
+export class StreamReader {
+  readonly plan: ReaderPlan
+  /** The sequence number of every event, in the order in which they arrived. */
+  readonly seen: number[] = []
+  connections = 0
+  readonly problems: string[] = []
+  #last: string | undefined
+  #rest = ''
+  #request: ClientRequest | undefined
+  #closed = false
+  #goal: { seq: number; reached: Deferred } | undefined
+  readonly connected: Promise<void>
+  readonly #connected = deferred()
+
+  constructor(plan: ReaderPlan) {
+    this.plan = plan
+    this.#last = plan.after
+    this.connected = this.#connected.promise
+    void this.#follow()
+  }
+
+  /** Resolves when it has seen this event or a later one. */
+  async reaches(seq: number): Promise<void> {
+    if ((this.seen.at(-1) ?? 0) >= seq) return
+    this.#goal = { seq, reached: deferred() }
+    await this.#goal.reached.promise
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#request?.destroy()
+  }
+
+  async #follow(): Promise<void> {
+    while (!this.#closed) {
+      await this.plan.target.up
+      const response = await this.#open()
+      if (!response) continue
+      if (response.statusCode !== 200) {
+        this.problems.push(`GET /api/events answered ${response.statusCode}`)
+        return
+      }
+      this.connections++
+      this.#connected.resolve()
+      await this.#drain(response)
+    }
+  }
+
+  #open(): Promise<IncomingMessage | undefined> {
+    const query = this.plan.types ? `?types=${this.plan.types}` : ''
+    const headers = { authorization: `Bearer ${this.plan.token}`, ...(this.#last ? { 'last-event-id': this.#last } : {}) }
+    return new Promise((resolve) => {
+      this.#request = request(`${this.plan.target.url}/api/events${query}`, { headers, agent: this.plan.agent }, resolve)
+      this.#request.on('error', () => resolve(undefined))
+      this.#request.end()
+    })
+  }
+
+  #drain(response: IncomingMessage): Promise<void> {
+    this.#rest = ''
+    response.setEncoding('utf8')
+    response.on('error', () => {})
+    response.on('data', (text: string) => {
+      this.#take(text)
+      if (this.plan.slow) this.#dawdle(response)
+    })
+    return new Promise((resolve) => response.once('close', resolve))
+  }
+
+  #dawdle(response: IncomingMessage): void {
+    response.pause()
+    setTimeout(() => response.resume(), 200)
+  }
+
+  /** A frame that was cut in the middle is not an event yet: it comes again on the next connection. */
+  #take(text: string): void {
+    const frames = (this.#rest + text).split('\n\n')
+    this.#rest = frames.pop() ?? ''
+    for (const frame of frames) {
+      const id = /^id: (.+)$/m.exec(frame)?.[1]
+      if (!id) continue
+      this.#last = id
+      this.seen.push(decodeCursor(id)?.seq ?? Number.NaN)
+    }
+    if (this.#goal && (this.seen.at(-1) ?? 0) >= this.#goal.seq) this.#goal.reached.resolve()
+  }
+}
