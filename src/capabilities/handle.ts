@@ -12,6 +12,7 @@ const MAX_SLUG = 32
 export function slug(name: string, fallback: string): string {
   const words = name
     .normalize('NFKD')
+    .replace(/\p{M}+/gu, '')
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '-')
     .slice(0, MAX_SLUG)

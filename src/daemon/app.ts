@@ -84,12 +84,13 @@ export async function createApp(options: AppOptions): Promise<App> {
     onCall: options.onCall,
     beforeAnswer: async (events) => {
       if (events.some((event) => event.type === settingChanged.type)) await settings.reload(engine.view)
+      if (events.some((event) => event.type === tokenRotated.type && event.data.owner)) options.onOwnerRotated?.()
     },
   })
 
   feed.subscribe((events) => {
-    if (events.some((event) => event.type === settingChanged.type)) void settings.reload(engine.view)
-    if (events.some((event) => event.type === tokenRotated.type && event.data.owner)) options.onOwnerRotated?.()
+    // The call that changed it has seen to that here; this is for a change that another daemon committed.
+    if (events.some((event) => event.type === settingChanged.type)) settings.reload(engine.view).catch(() => {})
   })
   const housekeeping = setInterval(() => {
     limit.sweep()
@@ -124,7 +125,7 @@ function createDaemonPort(engine: Engine, feed: Feed, counts: App['counts']): Po
     health() {
       const { queued, batches, calls, size_bytes } = engine.stats()
       return {
-        ok: true,
+        ok: engine.sound,
         version: VERSION,
         uptime_seconds: Math.round((performance.now() - began) / 1_000),
         database: { engine: engine.facts.name, size_bytes, queued_writes: queued, commits: batches, committed_calls: calls },

@@ -3,6 +3,8 @@ import type { Host } from '../kernel/invoke.ts'
 
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz'
 const TIME_CHARACTERS = 10
+/** The time part counts milliseconds and, in its last 8 bits, the ids made within one: enough until the year 2109. */
+const IDS_PER_MS = 256
 const RANDOM_CHARACTERS = 26
 
 export function createHost(now: () => number = Date.now): Host {
@@ -11,17 +13,17 @@ export function createHost(now: () => number = Date.now): Host {
     now,
     monotonic: () => performance.now(),
     id(prefix) {
-      // A clock that jumps back must not make new ids sort before old ones: pages would skip them.
-      last = Math.max(last, now())
+      // Neither a clock that jumps back nor a second id in one millisecond may sort before an older id: pages would skip it.
+      last = Math.max(last + 1, now() * IDS_PER_MS)
       return `${prefix}_${timePart(last)}${randomPart()}`
     },
     hash: (text) => createHash('sha256').update(text).digest('hex'),
   }
 }
 
-function timePart(ms: number): string {
+function timePart(ticks: number): string {
   let text = ''
-  for (let rest = ms, i = 0; i < TIME_CHARACTERS; i++, rest = Math.floor(rest / 32)) text = ALPHABET[rest % 32] + text
+  for (let rest = ticks, i = 0; i < TIME_CHARACTERS; i++, rest = Math.floor(rest / 32)) text = ALPHABET[rest % 32] + text
   return text
 }
 

@@ -3,7 +3,10 @@ import { getRequestListener } from '@hono/node-server'
 import { pino } from 'pino'
 import { createGit } from '../adapters/git-cli/index.ts'
 import { createSessionStore } from '../db/mcp-sessions.ts'
+import { damaged } from '../db/sqlite.ts'
+import { DamagedDatabase } from '../db/sqlite-connection.ts'
 import { UsageError } from '../kernel/error.ts'
+import type { Feed } from '../kernel/log.ts'
 import { redactText } from '../kernel/redact.ts'
 import { createHttp } from '../surfaces/http.ts'
 import { createMcpSurface } from '../surfaces/mcp.ts'
@@ -56,7 +59,7 @@ export async function serve(config: Config): Promise<RunningDaemon> {
         'defect',
       ),
     onCall: (call) => metrics.record(call),
-  })
+  }).catch((error) => Promise.reject(error instanceof DamagedDatabase ? damaged(config.databasePath, error) : error))
   settleOwnerToken(home, app.ownerToken)
   for (const notice of app.engine.notices) log.warn(notice)
 
@@ -88,7 +91,12 @@ export async function serve(config: Config): Promise<RunningDaemon> {
     log: (message, details) => log.error(details, message),
   })
   const server = createServer(getRequestListener(http.fetch, { overrideGlobalObjects: false }))
-  const port = await listen(server, config)
+  // Nothing went wrong with the database: the next start must not take this one for a crash.
+  const close = async (error: unknown): Promise<never> => {
+    await app.close()
+    throw error
+  }
+  const port = await listen(server, config).catch(close)
   const socket = await listenOnSocket({
     path: socketPath(home, process.env),
     home,
@@ -97,7 +105,7 @@ export async function serve(config: Config): Promise<RunningDaemon> {
     factory,
     ensureFolder: ensurePrivateFolder,
     onError,
-  })
+  }).catch(close)
 
   const url = `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${port}`
   writeAddress(home, url)
@@ -106,11 +114,12 @@ export async function serve(config: Config): Promise<RunningDaemon> {
     url,
     home,
     async stop() {
-      // Waits answer with their cursor first, so that clients resume; then nothing new is let in.
-      feed.interrupt()
       const deadline = setTimeout(() => process.exit(1), SHUTDOWN_MS)
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       server.closeIdleConnections()
+      // Waits answer with their cursor, so that clients resume; only then are the connections taken away.
+      feed.interrupt()
+      await answered(feed)
       streams.close()
       await socket.close()
       await mcp.close()
@@ -121,6 +130,16 @@ export async function serve(config: Config): Promise<RunningDaemon> {
       clearTimeout(deadline)
     },
   }
+}
+
+/** Every wait has ended, and its answer has had its turn to be written. */
+async function answered(feed: Feed): Promise<void> {
+  while (feed.waiters > 0) await nextTurn()
+  await nextTurn()
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
 }
 
 function listen(server: Server, config: Config): Promise<number> {

@@ -36,7 +36,16 @@ export interface CoreTables {
   }
   idempotency: { principal: string; tool: string; key: string; input_hash: string; answer: string; at: number }
   refusals: { source: string; reason: string; count: number; first_at: number; last_at: number }
-  mcp_sessions: { id: string; token: string; dialect: string | null; lane: string; initialize: string; at: number; seen_at: number }
+  mcp_sessions: {
+    id: string
+    token: string
+    dialect: string | null
+    lane: string
+    initialize: string
+    subscriptions: string
+    at: number
+    seen_at: number
+  }
 }
 
 export const coreMigrations: Migration[] = [
@@ -71,5 +80,9 @@ export const coreMigrations: Migration[] = [
         at ${int} NOT NULL, seen_at ${int} NOT NULL
       ) ${strict}`,
     ],
+  },
+  {
+    name: 'mcp-subscriptions',
+    up: ({ text }) => [`ALTER TABLE mcp_sessions ADD COLUMN subscriptions ${text} NOT NULL DEFAULT '[]'`],
   },
 ]

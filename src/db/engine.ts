@@ -19,8 +19,10 @@ export interface Engine extends Storage {
   readonly ledger: Ledger
   /** Bumped by restore and copy: a cursor from before is recognised and mapped by its sequence number. */
   readonly generation: number
-  /** Something is wrong with the stored data, as found when it was opened; shown by health. */
+  /** What is wrong with the stored data, as found when it was opened or read; shown by health. */
   readonly notices: string[]
+  /** False once a page could not be read. */
+  readonly sound: boolean
   /** Work that reads much runs beside the event loop, so that health always answers. */
   check(): Promise<CheckResult>
   backup(target: string): Promise<void>

@@ -11,12 +11,15 @@ export interface StoredSession {
   lane: string
   /** The client's initialize request, to be replayed into a new transport. */
   initialize: string
+  /** The URIs it wants to hear of, as JSON. */
+  subscriptions: string
 }
 
 export interface SessionStore {
   find(id: string): Promise<StoredSession | undefined>
   add(session: StoredSession): Promise<void>
   remove(id: string): Promise<void>
+  subscribe(id: string, uris: string[]): Promise<void>
   /** Says that these are alive, and forgets what nobody has used for a week. */
   keep(ids: string[]): Promise<void>
 }
@@ -36,6 +39,10 @@ export function createSessionStore(storage: Storage, now: () => number): Session
     },
     async remove(id) {
       await storage.write((tx) => tables<CoreTables>(tx).deleteFrom('mcp_sessions').where('id', '=', id).execute())
+    },
+    async subscribe(id, uris) {
+      const subscriptions = JSON.stringify(uris)
+      await storage.write((tx) => tables<CoreTables>(tx).updateTable('mcp_sessions').set({ subscriptions }).where('id', '=', id).execute())
     },
     async keep(ids) {
       await storage.write(async (tx) => {

@@ -10,7 +10,7 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely'
-import { refuse, TransientFault } from '../kernel/error.ts'
+import { Refusal, refuse, TransientFault } from '../kernel/error.ts'
 
 const MAX_STATEMENTS = 500
 
@@ -23,6 +23,8 @@ interface Prepared {
 /** One SQLite connection with its prepared statements. Without the cache every call re-parses its SQL and memory grows. */
 export class Connection implements DatabaseConnection {
   readonly raw: DatabaseSyncInstance
+  /** Told when a page cannot be read: whoever asks for health must hear of it too. */
+  onDamage: ((error: DamagedDatabase) => void) | undefined
   readonly #statements = new Map<string, Prepared>()
 
   constructor(path: string, options: { readOnly?: boolean } = {}) {
@@ -39,7 +41,7 @@ export class Connection implements DatabaseConnection {
       const { changes, lastInsertRowid } = statement.run(...parameters)
       return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) }
     } catch (error) {
-      throw translated(error)
+      throw this.#told(translated(error))
     }
   }
 
@@ -65,8 +67,13 @@ export class Connection implements DatabaseConnection {
     try {
       this.raw.exec(sql)
     } catch (error) {
-      throw translated(error)
+      throw this.#told(translated(error))
     }
+  }
+
+  #told(error: unknown): unknown {
+    if (error instanceof DamagedDatabase) this.onDamage?.(error)
+    return error
   }
 
   close(): void {
@@ -131,9 +138,15 @@ export function translated(error: unknown): unknown {
   }
 }
 
-export class DamagedDatabase extends Error {
+export class DamagedDatabase extends Refusal {
+  override readonly cause: Error
   constructor(cause: Error) {
-    super(`The database file is damaged: ${cause.message}`, { cause })
+    super({
+      code: 'INTERNAL_ERROR',
+      message: `The database file is damaged: ${cause.message}. Nothing was written.`,
+      hint: 'Stop the daemon; "signalbox db check" names what is damaged, "signalbox db restore <file>" goes back to a backup.',
+    })
     this.name = 'DamagedDatabase'
+    this.cause = cause
   }
 }

@@ -130,7 +130,7 @@ describe('migrations', () => {
       .select('name')
       .orderBy('name')
       .execute()
-    expect(applied.map((row) => row.name)).toEqual(['core/001-log', 'things/001-things', 'things/002-colours'])
+    expect(applied.map((row) => row.name).filter((name) => name.startsWith('things/'))).toEqual(['things/001-things', 'things/002-colours'])
   })
 
   test('[D15] a database that is newer than the program is refused, naming what it has, and not changed', async () => {

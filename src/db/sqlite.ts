@@ -1,8 +1,8 @@
-import { chmodSync, existsSync, statSync } from 'node:fs'
-import { Worker } from 'node:worker_threads'
+import { chmodSync, statSync } from 'node:fs'
 import { UsageError } from '../kernel/error.ts'
 import type { Ledger } from '../kernel/log.ts'
 import type { Tx } from '../kernel/storage.ts'
+import { Beside } from './beside.ts'
 import { coreMigrations } from './core.ts'
 import { type CheckResult, type Engine, SQLITE } from './engine.ts'
 import { sqliteLedger } from './ledger.ts'
@@ -43,6 +43,9 @@ class SqliteEngine implements Engine {
   readonly #writing: Connection
   readonly #reading: Connection
   readonly #writer: Writer
+  readonly #beside = new Beside()
+  #checking: Promise<CheckResult> | undefined
+  #damaged = false
 
   constructor(path: string, writing: Connection, generation: number, notices: string[]) {
     this.#path = path
@@ -53,18 +56,32 @@ class SqliteEngine implements Engine {
     this.generation = generation
     this.ledger = sqliteLedger(generation)
     this.notices = notices
+    for (const connection of [this.#reading, writing]) connection.onDamage = (error) => this.#noticeDamage(error)
+  }
+
+  get sound(): boolean {
+    return !this.#damaged
+  }
+
+  #noticeDamage(error: DamagedDatabase): void {
+    if (!this.#damaged) this.notices.push(`${error.body.message} ${error.body.hint}`)
+    this.#damaged = true
   }
 
   write<T>(job: (tx: Tx) => Promise<T>): Promise<T> {
     return this.#writer.write(job)
   }
 
+  /** One at a time, shared by all who ask: a storm of them must not read the whole file once for each. */
   check(): Promise<CheckResult> {
-    return inWorker<CheckResult>({ task: 'check', path: this.#path })
+    this.#checking ??= this.#beside.run<CheckResult>({ task: 'check', path: this.#path }).finally(() => {
+      this.#checking = undefined
+    })
+    return this.#checking
   }
 
   async backup(target: string): Promise<void> {
-    await inWorker({ task: 'backup', path: this.#path, target })
+    await this.#beside.run({ task: 'backup', path: this.#path, target })
   }
 
   stats() {
@@ -73,6 +90,7 @@ class SqliteEngine implements Engine {
   }
 
   async close(): Promise<void> {
+    await this.#beside.close()
     await this.#writer.close()
     this.#reading.close()
     emptyLog(this.#writing)
@@ -141,29 +159,12 @@ function isDamage(error: unknown): boolean {
   return translated(error) instanceof DamagedDatabase || error instanceof DamagedDatabase
 }
 
-export function damaged(path: string, cause: Error): Error {
+export function damaged(path: string, error: Error): Error {
+  const cause = error instanceof DamagedDatabase ? error.cause : error
   return new UsageError(
     `${path} is damaged: ${cause.message}. The file was left as it is. Look at it with "signalbox db check", go back to a backup with "signalbox db restore <file>".`,
     { cause },
   )
-}
-
-/** Beside this module when built; from the sources, the last build's. */
-const WORKERS = ['./db-worker.js', '../../dist/db-worker.js'].map((path) => new URL(path, import.meta.url))
-
-/** Long reads run in a thread of their own. */
-function inWorker<T>(job: { task: 'check' | 'backup'; path: string; target?: string }): Promise<T> {
-  const file = WORKERS.find((url) => existsSync(url))
-  if (!file) return Promise.reject(new Error('the database worker is not built: run "npm run build"'))
-  const worker = new Worker(file, { workerData: job })
-  return new Promise<T>((resolve, reject) => {
-    worker.once('message', (message: { value?: T; error?: string }) =>
-      message.error === undefined ? resolve(message.value as T) : reject(new Error(message.error)),
-    )
-    worker.once('error', reject)
-    worker.once('exit', () => reject(new Error('the database worker ended without an answer')))
-    worker.unref()
-  })
 }
 
 function sizeOf(path: string): number {

@@ -1,9 +1,10 @@
-import { parentPort, workerData } from 'node:worker_threads'
+import type { LongAnswer, LongJob } from './beside.ts'
 import { backupFile, checkFile } from './maintenance.ts'
 
-const job = workerData as { task: 'check' | 'backup'; path: string; target: string }
+const { task, path, target } = JSON.parse(process.argv[2] as string) as LongJob
+const answer = (message: LongAnswer) => process.send?.(message)
 try {
-  parentPort?.postMessage({ value: job.task === 'check' ? checkFile(job.path) : backupFile(job.path, job.target) })
+  answer({ value: task === 'check' ? checkFile(path) : backupFile(path, target as string) })
 } catch (error) {
-  parentPort?.postMessage({ error: (error as Error).message })
+  answer({ error: (error as Error).message })
 }

@@ -14,6 +14,8 @@ type Outcome = { value: unknown } | { error: unknown }
 
 const MAX_BATCH = 256
 const SLOWEST_JOB_MS = 250
+const LONGEST_LOCK_MS = 1_000
+const LOCK_PAUSE_MS = 20
 
 /**
  * One writer, one transaction at a time. Whatever is waiting when it starts shares one commit (and one fsync): each job in
@@ -29,6 +31,7 @@ export class Writer {
 
   constructor(connection: Connection) {
     this.#connection = connection
+    connection.exec('PRAGMA busy_timeout = 0')
   }
 
   get queued(): number {
@@ -61,7 +64,7 @@ export class Writer {
   async #commit(batch: Job[]): Promise<void> {
     const outcomes: Outcome[] = []
     try {
-      this.#connection.exec('BEGIN IMMEDIATE')
+      await this.#begin()
       for (const job of batch) {
         outcomes.push(await this.#inSavepoint(job))
         if (!this.#connection.raw.isTransaction) return await this.#oneByOne(batch, outcomes)
@@ -75,6 +78,19 @@ export class Writer {
     this.batches++
     this.calls += batch.length
     for (const [i, job] of batch.entries()) settle(job, outcomes[i] as Outcome)
+  }
+
+  /** Another program may hold the lock. SQLite would wait for it with the whole process: no read and no health meanwhile. */
+  async #begin(): Promise<void> {
+    const began = performance.now()
+    for (;;) {
+      try {
+        return this.#connection.exec('BEGIN IMMEDIATE')
+      } catch (error) {
+        if (!(error instanceof TransientFault) || performance.now() - began > LONGEST_LOCK_MS) throw error
+        await pause(LOCK_PAUSE_MS)
+      }
+    }
   }
 
   /** Some faults (a full disk) end the whole transaction: what the others did is gone too, so each gets its own. */
@@ -142,6 +158,10 @@ async function withinTime<T>(work: Promise<T>): Promise<T> {
 function settle(job: Job, outcome: Outcome): void {
   if ('error' in outcome) job.reject(outcome.error)
   else job.resolve(outcome.value)
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
 }
 
 function nextTurn(): Promise<void> {

@@ -4,7 +4,7 @@ import type { Cursor, EventFilter, NewEvent } from './event.ts'
 import { mapIds, notFound } from './id.ts'
 import type { RateLimit } from './limit.ts'
 import type { CallRecord, Feed, Ledger } from './log.ts'
-import { actingFor, inScope, type Lane, mayCall, onLane, type Principal, type RoleRules, SYSTEM } from './policy.ts'
+import { actingFor, inScope, type Lane, mayCall, mayFollow, onLane, type Principal, type RoleRules, SYSTEM } from './policy.ts'
 import { auditJson, redactText, withoutSecrets } from './redact.ts'
 import type { Found, Registry } from './registry.ts'
 import type { Settings } from './settings.ts'
@@ -247,10 +247,10 @@ export class Kernel {
       if (!thing) throw notFound(kind, ref)
       if (use === 'self' && thing.id !== principal.id)
         throw refuse('PERMISSION_DENIED', `"${ref}" is not you: identity comes from your token.`)
-      if (use === 'act' && tool.scoped) {
-        const outside = inScope(principal, kind, thing.id, thing.within)
-        if (outside) throw outside
-      }
+      const outside =
+        (use === 'act' && tool.scoped && inScope(principal, kind, thing.id, thing.within)) ||
+        (tool.watch && mayFollow(principal, kind, thing.within))
+      if (outside) throw outside
       return thing.id
     })
   }

@@ -57,7 +57,7 @@ describe('who may call what', () => {
     const head = `| tool | ${columns.map(([name]) => name).join(' | ')} |\n|${'---|'.repeat(columns.length + 1)}`
     await expect(
       `# Who may call what\n\nWritten by policy.test.ts; a change here is a change of permissions.\n\n${head}\n${rows.join('\n')}\n`,
-    ).toMatchFileSnapshot('./__permissions__.md')
+    ).toMatchFileSnapshot('./__permissions__.txt')
   })
 
   test('[K12] each profile includes the ones below it', async () => {

@@ -142,6 +142,13 @@ export function inScope(principal: Principal, kind: string, id: string, within: 
   return undefined
 }
 
+/** Whether a wait on this thing can ever end: the log must show its caller what happens to it. */
+export function mayFollow(principal: Principal, kind: string, within: Whereabouts): Refusal | undefined {
+  const own = principal.kind === 'agent' ? principal.scope.project : undefined
+  if (!own || !within.project || within.project === own) return undefined
+  return refuse('PERMISSION_DENIED', `That ${kind} lies outside your project: what happens to it is not shown to you.`)
+}
+
 /** One rule for tail, waits and streams. */
 export function mayRead(principal: Principal, event: LoggedEvent): boolean {
   if (principal.kind !== 'agent') return true

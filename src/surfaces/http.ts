@@ -2,7 +2,7 @@ import type { HttpBindings } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { readRequestBody } from '@modelcontextprotocol/server'
 import { type Context, Hono } from 'hono'
-import { CODES, type ErrorBody, Refusal, refuse } from '../kernel/error.ts'
+import { CODES, type ErrorBody, Refusal, refuse, TransientFault } from '../kernel/error.ts'
 import type { EventFilter } from '../kernel/event.ts'
 import { type Answer, type Kernel, type Surface, unauthenticated } from '../kernel/invoke.ts'
 import type { Feed, Ledger } from '../kernel/log.ts'
@@ -47,6 +47,7 @@ export function createHttp(parts: HttpParts): Hono<Env> {
   })
   app.onError((error, c) => {
     if (error instanceof Refusal) return answerError(c, error.body)
+    if (error instanceof TransientFault) return answerError(c, { code: 'TRANSIENT_ERROR', message: CODES.TRANSIENT_ERROR.meaning })
     parts.log('request failed', { path: c.req.path, error: String(error) })
     return answerError(c, { code: 'INTERNAL_ERROR', message: 'Signalbox failed on this request.' })
   })
@@ -129,6 +130,7 @@ export function createHttp(parts: HttpParts): Hono<Env> {
       source: sourceOf(c),
       dialect,
       toolsets: c.req.query('toolsets')?.split(','),
+      whenOver: (then) => (c.env.outgoing.destroyed ? then() : c.env.outgoing.once('close', then)),
     })
     if (response.status === 404) parts.kernel.parts.countRefusal(found.principal.id, 'MCP_SESSION_NOT_FOUND')
     return response

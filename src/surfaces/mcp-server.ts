@@ -13,7 +13,7 @@ import { type Answer, DEFAULT_HOLD_MS, type Kernel, type Surface } from '../kern
 import type { Feed } from '../kernel/log.ts'
 import { type Lane, mayRead, type Principal } from '../kernel/policy.ts'
 import type { Found } from '../kernel/registry.ts'
-import { createUpdates, type Updates } from './updates.ts'
+import { createUpdates, endedToken, type Updates } from './updates.ts'
 
 /** One client's connection: what it proved and what it asked for. The token is checked again at every call. */
 export interface McpConnection {
@@ -24,6 +24,10 @@ export interface McpConnection {
   source: string
   dialect?: string
   toolsets?: string[]
+  /** 2025-era sessions: what they subscribed to, kept where a restart does not reach it. */
+  subscriptions?: { known: string[]; keep(uris: string[]): Promise<void> }
+  /** Calls back when this request has been answered to its end, or its client has hung up. */
+  whenOver?(then: () => void): void
 }
 
 export type Era = 'legacy' | 'modern'
@@ -39,6 +43,7 @@ export interface McpServerParts {
 /** Clients cut silent calls after 60 s; with progress they stay. */
 const PROGRESS_EVERY_MS = 10_000
 const HOLD_WITH_PROGRESS_MS = 240_000
+const MOST_SUBSCRIPTIONS = 1_000
 
 const INSTRUCTIONS =
   'Signalbox coordinates agents and people on shared repositories. Start with agent_me, then task_context for your task. Wait with task_wait or event_wait instead of asking again and again. A refused call says what to do next.'
@@ -132,8 +137,10 @@ export function createServerFactory(parts: McpServerParts): McpServerFactory {
       }
     })
 
-    if (era === 'legacy')
-      keepSubscriptions(server, resources, (wanted) => tellOf(server, parts.feed, connection.principal, updates, (uri) => wanted.has(uri)))
+    if (era === 'legacy') {
+      const wanted = keepSubscriptions(server, resources, connection)
+      tellOf(server, parts.feed, connection.principal, updates, (uri) => wanted.has(uri))
+    }
     // On a shared 2026 connection the SDK holds the subscriptions and lets through what was asked for.
     else if (connection.surface === 'stdio') tellOf(server, parts.feed, connection.principal, updates, () => true)
     return server
@@ -141,23 +148,31 @@ export function createServerFactory(parts: McpServerParts): McpServerFactory {
 }
 
 /** A 2025-era client subscribes by request, and is told on its own stream. */
-function keepSubscriptions(server: Server, resources: Resource[], begin: (wanted: Set<string>) => void): void {
-  const wanted = new Set<string>()
-  server.setRequestHandler('resources/subscribe', async ({ params }) => {
-    matching(resources, params.uri)
-    wanted.add(params.uri)
+function keepSubscriptions(server: Server, resources: Resource[], { subscriptions }: McpConnection): Set<string> {
+  const wanted = new Set<string>(subscriptions?.known)
+  const keep = async () => {
+    await subscriptions?.keep([...wanted])
     return {}
+  }
+  server.setRequestHandler('resources/subscribe', async ({ params: { uri } }) => {
+    matching(resources, uri)
+    if (wanted.size >= MOST_SUBSCRIPTIONS && !wanted.has(uri))
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, `At most ${MOST_SUBSCRIPTIONS} subscriptions. Subscribe to a list instead.`)
+    wanted.add(uri)
+    return keep()
   })
-  server.setRequestHandler('resources/unsubscribe', async ({ params }) => {
-    wanted.delete(params.uri)
-    return {}
+  server.setRequestHandler('resources/unsubscribe', async ({ params: { uri } }) => {
+    wanted.delete(uri)
+    return keep()
   })
-  begin(wanted)
+  return wanted
 }
 
 /** Passes changes on for as long as the connection lives. */
 function tellOf(server: Server, feed: Feed, principal: Principal, updates: Updates, isWanted: (uri: string) => boolean): void {
   const tell = (event: LoggedEvent) => {
+    // The caller that ended its own token still gets its answer: nothing is closed, it is only told no more.
+    if (endedToken(event) === principal.tokenId) return stop()
     if (updates.toolsChanged(event)) void server.sendToolListChanged().catch(() => {})
     if (!mayRead(principal, event)) return
     for (const uri of updates.uris(event)) if (isWanted(uri)) void server.sendResourceUpdated({ uri }).catch(() => {})

@@ -3,6 +3,7 @@ import {
   createMcpHandler,
   isInitializeRequest,
   isLegacyRequest,
+  type JSONRPCMessage,
   type ServerEvent,
   type ServerEventBus,
   WebStandardStreamableHTTPServerTransport,
@@ -13,7 +14,7 @@ import type { LoggedEvent } from '../kernel/event.ts'
 import type { Feed } from '../kernel/log.ts'
 import { mayRead } from '../kernel/policy.ts'
 import type { McpConnection, McpServerFactory } from './mcp-server.ts'
-import { createUpdates } from './updates.ts'
+import { createUpdates, endedToken } from './updates.ts'
 
 export interface McpSurfaceParts {
   factory: McpServerFactory
@@ -34,6 +35,12 @@ interface LiveSession {
   transport: WebStandardStreamableHTTPServerTransport
   token: string
   usedAt: number
+  /** Requests that are not over: they must not be cut off. */
+  busy: number
+  /** Whether the client holds the stream on which it hears what it did not ask for. */
+  listening: boolean
+  /** What could not be said for want of that stream, each thing once. */
+  untold: Map<string, JSONRPCMessage>
 }
 
 const IDLE_MS = 30 * 60_000
@@ -67,9 +74,10 @@ export function createMcpSurface(parts: McpSurfaceParts): McpSurface {
       dialect: connection.dialect ?? null,
       lane: connection.lane,
       initialize: JSON.stringify(body),
+      subscriptions: '[]',
     }
     const session = await open(stored, connection)
-    const response = await serve(session, request, body)
+    const response = await serve(session, request, body, connection)
     // Stored before the client hears of it: whatever it does next, a restart in between is survived.
     if (!response.ok) await drop(stored.id)
     else await sessions.add(stored).catch((error) => drop(stored.id).then(() => Promise.reject(error)))
@@ -80,7 +88,7 @@ export function createMcpSurface(parts: McpSurfaceParts): McpSurface {
     const session = live.get(id) ?? (await adopt(id, connection))
     // Somebody else's session is as good as none: a session id is not a credential.
     if (!session || session.token !== tokenOf(connection)) return rpcError(404, -32_001, 'MCP session not found. Send initialize again.')
-    const response = await serve(session, request, body)
+    const response = await serve(session, request, body, connection)
     if (request.method === 'DELETE' && response.ok) {
       await drop(id)
       await sessions.remove(id)
@@ -91,8 +99,13 @@ export function createMcpSurface(parts: McpSurfaceParts): McpSurface {
   async function open(stored: StoredSession, connection: McpConnection): Promise<LiveSession> {
     const transport = new WebStandardStreamableHTTPServerTransport({ sessionIdGenerator: () => stored.id })
     transport.onerror = parts.onError
-    await factory(connection, 'legacy').connect(transport)
-    const session = { transport, token: stored.token, usedAt: performance.now() }
+    const session = { transport, token: stored.token, usedAt: performance.now(), busy: 0, listening: false, untold: new Map() }
+    keepUntold(session)
+    const subscriptions = {
+      known: JSON.parse(stored.subscriptions) as string[],
+      keep: (uris: string[]) => sessions.subscribe(stored.id, uris),
+    }
+    await factory({ ...connection, subscriptions }, 'legacy').connect(transport)
     live.set(stored.id, session)
     if (live.size > MOST_LIVE) await sweep()
     return session
@@ -115,12 +128,25 @@ export function createMcpSurface(parts: McpSurfaceParts): McpSurface {
       lane: stored.lane === 'default' ? 'default' : 'admin',
     })
     await replay(session.transport, JSON.parse(stored.initialize))
+    // What happened in between is not known: the client looks again at all that it follows.
+    await session.transport.send({ jsonrpc: '2.0', method: 'notifications/tools/list_changed' })
+    for (const uri of JSON.parse(stored.subscriptions) as string[])
+      await session.transport.send({ jsonrpc: '2.0', method: 'notifications/resources/updated', params: { uri } })
     return session
   }
 
-  async function serve(session: LiveSession, request: Request, body: unknown): Promise<Response> {
+  async function serve(session: LiveSession, request: Request, body: unknown, connection: McpConnection): Promise<Response> {
     session.usedAt = performance.now()
-    return session.transport.handleRequest(request, { parsedBody: body })
+    const response = await session.transport.handleRequest(request, { parsedBody: body })
+    const opensStream = request.method === 'GET' && response.ok
+    session.busy++
+    connection.whenOver?.(() => {
+      session.busy--
+      session.usedAt = performance.now()
+      if (opensStream) session.listening = false
+    })
+    if (opensStream) await tellUntold(session)
+    return response
   }
 
   async function drop(id: string): Promise<void> {
@@ -129,12 +155,12 @@ export function createMcpSurface(parts: McpSurfaceParts): McpSurface {
     await session?.transport.close()
   }
 
-  /** Clients seldom say goodbye. What is put away here is adopted again when its client returns. */
+  /** Clients seldom say goodbye. What is put away here is adopted again when its client returns; one that waits for us is no idler. */
   async function sweep(): Promise<void> {
     const now = performance.now()
-    const byAge = [...live].sort(([, a], [, b]) => a.usedAt - b.usedAt)
+    const idle = [...live].filter(([, session]) => session.busy === 0).sort(([, a], [, b]) => a.usedAt - b.usedAt)
     const surplus = live.size - MOST_LIVE
-    for (const [i, [id, session]] of byAge.entries()) if (i < surplus || now - session.usedAt > IDLE_MS) await drop(id)
+    for (const [i, [id, session]] of idle.entries()) if (i < surplus || now - session.usedAt > IDLE_MS) await drop(id)
     await sessions.keep([...live.keys()])
   }
 
@@ -160,12 +186,32 @@ function createBus(feed: Feed, capabilities: Capability[], asking: AsyncLocalSto
     subscribe(listener: (event: ServerEvent) => void) {
       const { principal } = required(asking.getStore())
       const tell = (event: LoggedEvent) => {
+        if (endedToken(event) === principal.tokenId) return stop()
         if (updates.toolsChanged(event)) listener({ kind: 'tools_list_changed' })
         if (mayRead(principal, event)) for (const uri of updates.uris(event)) listener({ kind: 'resource_updated', uri })
       }
-      return feed.subscribe((events) => events.forEach(tell))
+      const stop = feed.subscribe((events) => events.forEach(tell))
+      return stop
     },
   }
+}
+
+/** A client opens its stream a moment after it has connected, and again after a break: what it is told until then waits for it. */
+function keepUntold(session: LiveSession): void {
+  const { transport } = session
+  const send = transport.send.bind(transport)
+  transport.send = async (message, options) => {
+    const needsStream = 'method' in message && !('id' in message) && options?.relatedRequestId === undefined
+    if (needsStream && !session.listening) session.untold.set(JSON.stringify(message), message)
+    else await send(message, options)
+  }
+}
+
+async function tellUntold(session: LiveSession): Promise<void> {
+  session.listening = true
+  const messages = [...session.untold.values()]
+  session.untold.clear()
+  for (const message of messages) await session.transport.send(message)
 }
 
 async function replay(transport: WebStandardStreamableHTTPServerTransport, initialize: unknown): Promise<void> {

@@ -19,7 +19,12 @@ type Id = string | number
 interface Message {
   id?: Id | null
   method?: string
-  params?: { uri?: string; requestId?: Id; _meta?: Record<string, unknown> }
+  params?: {
+    uri?: string
+    requestId?: Id
+    _meta?: Record<string, unknown>
+    notifications?: { toolsListChanged?: boolean; resourceSubscriptions?: string[] }
+  }
 }
 
 const CONNECT_MS = 15_000
@@ -29,6 +34,7 @@ const START_AGAIN_MS = 2_000
 const DRAIN_MS = 10_000
 const MAX_LINE = 1_048_576
 const REPLAY = 'signalbox-replay-'
+const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId'
 
 /**
  * A line pipe from stdio to the daemon's socket. When the daemon goes away, what it did not answer is answered with
@@ -48,6 +54,7 @@ export class Shim {
   #socket: Socket | undefined
   #connecting: Promise<void> | undefined
   #ended = false
+  #wasLost = false
   #replays = 0
   #finish: () => void = () => {}
 
@@ -104,7 +111,9 @@ export class Shim {
   }
 
   #fromDaemon(line: string): void {
-    const message = (parse(line) ?? {}) as Message
+    const message = parse(line) as Message | undefined
+    // Cut off in the middle by the daemon's end: its request is answered with DISCONNECTED.
+    if (!message) return
     if (typeof message.id === 'string' && message.id.startsWith(REPLAY)) return
     if (message.method === 'notifications/subscriptions/acknowledged' && !this.#isFirst(subscriptionOf(message))) return
     if (!message.method && message.id !== undefined && message.id !== null) this.#forget(message.id)
@@ -148,10 +157,12 @@ export class Shim {
   /** False when the daemon closed the connection without a word. */
   async #greet(socket: Socket): Promise<boolean> {
     const lines = createInterface({ input: socket, crlfDelay: Number.POSITIVE_INFINITY })
+    // readline passes a broken connection on as its own error, and that would end this process with the daemon.
+    lines.on('error', () => {})
     const welcome = new Promise<Welcome | undefined>((resolve) => {
       lines.once('line', (line) => {
         lines.on('line', (next) => this.#fromDaemon(next))
-        resolve(JSON.parse(line) as Welcome)
+        resolve(parse(line) as Welcome | undefined)
       })
       socket.once('close', () => resolve(undefined))
     })
@@ -162,6 +173,7 @@ export class Shim {
     socket.once('close', () => this.#lost())
     this.#socket = socket
     this.#replay(socket)
+    if (this.#wasLost) this.#lookAgain()
     for (const line of this.#waiting.splice(0)) socket.write(`${line}\n`)
     return true
   }
@@ -177,12 +189,28 @@ export class Shim {
     for (const line of this.#subscriptions.values()) if (!this.#waiting.includes(line)) socket.write(`${this.#asReplay(line)}\n`)
   }
 
+  /** What happened while the connection was gone is not known: the client looks again at all that it follows. */
+  #lookAgain(): void {
+    const tell = (method: string, params: object) => this.#parts.output.write(`${JSON.stringify({ jsonrpc: '2.0', method, params })}\n`)
+    const tellAll = (tools: boolean, uris: Iterable<string>, more: object) => {
+      if (tools) tell('notifications/tools/list_changed', more)
+      for (const uri of uris) tell('notifications/resources/updated', { uri, ...more })
+    }
+    if (this.#initialized) tellAll(true, this.#subscriptions.keys(), {})
+    for (const id of this.#acknowledged) {
+      const { toolsListChanged = false, resourceSubscriptions = [] } =
+        (parse(this.#listens.get(id) ?? '') as Message | undefined)?.params?.notifications ?? {}
+      tellAll(toolsListChanged, resourceSubscriptions, { _meta: { [SUBSCRIPTION_ID]: id } })
+    }
+  }
+
   #asReplay(line: string): string {
     return JSON.stringify({ ...(JSON.parse(line) as object), id: `${REPLAY}${++this.#replays}` })
   }
 
   #lost(): void {
     this.#socket = undefined
+    this.#wasLost = true
     if (this.#ended && this.#unanswered.size === 0) return this.#finish()
     this.#parts.log('the daemon went away; connecting again')
     for (const [id, method] of this.#unanswered) {
@@ -282,5 +310,5 @@ function idOf(value: unknown): Id | null {
 }
 
 function subscriptionOf(message: Message): Id {
-  return message.params?._meta?.['io.modelcontextprotocol/subscriptionId'] as Id
+  return message.params?._meta?.[SUBSCRIPTION_ID] as Id
 }

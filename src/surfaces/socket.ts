@@ -29,6 +29,7 @@ export interface SocketParts {
 
 const HELLO_MAX = 8_192
 const HELLO_MS = 5_000
+const UNREAD_MS = 1_000
 
 /** Serves MCP line by line to local shims. Only our own user reaches the socket, and each connection still proves its token. */
 export async function listenOnSocket(parts: SocketParts): Promise<{ close(): Promise<void> }> {
@@ -47,7 +48,11 @@ export async function listenOnSocket(parts: SocketParts): Promise<{ close(): Pro
   return {
     async close() {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
-      for (const socket of open) socket.destroy()
+      // What was answered must still get out; a client that does not read it is not waited for.
+      for (const socket of open) {
+        socket.destroySoon()
+        setTimeout(() => socket.destroy(), UNREAD_MS).unref()
+      }
       await closed
       rmSync(parts.path, { force: true })
     },

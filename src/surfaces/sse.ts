@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http'
-import { tokenEnded, tokenRotated } from '../capabilities/index.ts'
 import { type Cursor, type EventFilter, type LoggedEvent, matches } from '../kernel/event.ts'
 import type { Feed, Ledger } from '../kernel/log.ts'
 import { mayRead, type Principal } from '../kernel/policy.ts'
 import { eventView } from '../kernel/schema.ts'
+import { endedToken } from './updates.ts'
 
 const HEARTBEAT_MS = 15_000
 /** A reader this far behind is cut off; it comes back with Last-Event-ID and misses nothing. */
@@ -92,7 +92,7 @@ export class EventStreams {
 
   /** A stream was opened with a token; when that ends, so does the stream. */
   #endRevoked(event: LoggedEvent): void {
-    const ended = event.type === tokenEnded.type ? event.subject : event.type === tokenRotated.type ? event.data.replaces : undefined
+    const ended = endedToken(event)
     if (ended === undefined) return
     for (const reader of this.#readers) if (reader.principal.tokenId === ended) reader.response.end()
   }

@@ -1,3 +1,4 @@
+import { tokenEnded, tokenRotated } from '../capabilities/index.ts'
 import type { Capability } from '../kernel/capability.ts'
 import type { LoggedEvent } from '../kernel/event.ts'
 
@@ -31,4 +32,10 @@ function namesOf(event: LoggedEvent): string[] {
   return [
     ...new Set([event.subject, event.task, typeof handle === 'string' ? handle : undefined].filter((name) => typeof name === 'string')),
   ]
+}
+
+/** The id of the token that this event ended: what was opened with it is told nothing more. */
+export function endedToken(event: LoggedEvent): string | undefined {
+  if (event.type === tokenEnded.type) return event.subject
+  return event.type === tokenRotated.type ? (event.data.replaces as string) : undefined
 }

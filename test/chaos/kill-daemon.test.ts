@@ -1,12 +1,12 @@
-import { describe, expect, test } from 'vitest'
+import { describe, test } from 'vitest'
 import { killUnderLoad, summary } from './kill-daemon.ts'
 import { seeds } from './random.ts'
 
 const STRIKES = Number(process.env.SIGNALBOX_KILLS ?? 6)
 
-describe('[F17] SIGKILL of the daemon under 16 writers', () => {
+describe.concurrent('[F17] SIGKILL of the daemon under 16 writers', () => {
   for (const seed of seeds(3))
-    test(`seed ${seed}`, { timeout: 120_000 }, async () => {
+    test(`seed ${seed}`, { timeout: 120_000 }, async ({ expect }) => {
       const report = await killUnderLoad(seed, STRIKES)
       console.info(`SIGNALBOX_SEED=${seed}: ${summary([report])}`)
       expect({ lost: report.lost, doubled: report.doubled, wrong: report.wrong }).toEqual({ lost: [], doubled: [], wrong: [] })

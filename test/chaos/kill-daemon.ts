@@ -60,7 +60,7 @@ export async function killUnderLoad(seed: number, strikes: number): Promise<Kill
 
 async function strike(mortal: Mortal, journal: Journal, random: Random): Promise<void> {
   if (random.chance(0.3)) await acknowledgements(journal, 1 + random.below(150))
-  else await new Promise((resolve) => setTimeout(resolve, random.below(400)))
+  else await new Promise((resolve) => setTimeout(resolve, random.below(900)))
   await mortal.end('SIGKILL')
   if (random.chance(0.2)) await mortal.killWhileStarting(random.below(600))
   await mortal.start()

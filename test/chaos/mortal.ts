@@ -5,6 +5,7 @@ import { type Deferred, deferred } from '../../src/testing/signals.ts'
 export class Mortal {
   readonly daemon: TestDaemon
   #up: Deferred = deferred()
+  #answers = false
   #life = new AbortController()
   deaths = 0
 
@@ -34,12 +35,15 @@ export class Mortal {
 
   async start(): Promise<void> {
     await this.daemon.start()
+    this.#answers = true
     this.#up.resolve()
   }
 
   /** The signal is sent before this returns; resolves with how the process ended. */
   async end(signal: 'SIGKILL' | 'SIGTERM'): Promise<number | string> {
-    this.#up = deferred()
+    // Those who wait since an earlier death wait on.
+    if (this.#answers) this.#up = deferred()
+    this.#answers = false
     this.deaths++
     const ended = this.daemon.end(signal)
     if (signal === 'SIGKILL') this.#die()

@@ -96,6 +96,8 @@ export class StreamReader {
       const id = /^id: (.+)$/m.exec(frame)?.[1]
       if (!id) continue
       this.#last = id
+      // Without data it only says where the stream stands.
+      if (!/^data: /m.test(frame)) continue
       this.seen.push(decodeCursor(id)?.seq ?? Number.NaN)
     }
     if (this.#goal && (this.seen.at(-1) ?? 0) >= this.#goal.seq) this.#goal.reached.resolve()

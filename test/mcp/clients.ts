@@ -1,6 +1,7 @@
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { BIN, type TestDaemon } from '../../src/testing/daemon.ts'
+import { deferred } from '../../src/testing/signals.ts'
 
 export const LEGACY = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'] as const
 export const MODERN = '2026-07-28'
@@ -16,6 +17,8 @@ export interface Connected {
   session(): string | undefined
   /** The process of the pipe; stdio only. */
   pid(): number | undefined
+  /** Resolves when the server can tell this client something that it did not ask for. */
+  listening: Promise<void>
   close(): Promise<void>
 }
 
@@ -38,19 +41,30 @@ export async function connect(
     { name: 'signalbox-test', version: '1' },
     version === MODERN ? { versionNegotiation: { mode: { pin: version } } } : { supportedProtocolVersions: [version] },
   )
-  const wire = transport === 'http' ? overHttp(daemon, options) : overStdio(daemon, options)
+  const streaming = deferred()
+  const wire = transport === 'http' ? overHttp(daemon, options, streaming.resolve) : overStdio(daemon, options)
   await client.connect(wire)
   return {
     client,
     session: () => (wire instanceof StreamableHTTPClientTransport ? wire.sessionId : undefined),
     pid: () => (wire instanceof StdioClientTransport ? (wire.pid ?? undefined) : undefined),
+    listening: transport === 'http' && version !== MODERN ? streaming.promise : Promise.resolve(),
     close: () => client.close(),
   }
 }
 
-function overHttp(daemon: TestDaemon, { token = daemon.token, query = '' }: ConnectOptions): StreamableHTTPClientTransport {
+function overHttp(
+  daemon: TestDaemon,
+  { token = daemon.token, query = '' }: ConnectOptions,
+  onStream: () => void,
+): StreamableHTTPClientTransport {
   return new StreamableHTTPClientTransport(new URL(`${daemon.url}/mcp${query}`), {
     requestInit: { headers: { authorization: `Bearer ${token}` } },
+    async fetch(url, init) {
+      const response = await fetch(url, init)
+      if (init?.method === 'GET' && response.ok) onStream()
+      return response
+    },
   })
 }
 

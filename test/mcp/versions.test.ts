@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { TestDaemon } from '../../src/testing/daemon.ts'
+import { deferred } from '../../src/testing/signals.ts'
 import { type Connected, call, connect, EVERY_WAY, LEGACY, MODERN, refused } from './clients.ts'
 import { waiters } from './waiting.ts'
 
@@ -105,7 +106,7 @@ describe.each(EVERY_WAY)('$transport, $version', ({ transport, version }) => {
 test('a long wait reports progress on every transport and version, and returns when the task moves', async () => {
   const { id: task_id } = (await daemon.call('task_create', { title: 'Watched by many' })).task
   const clients = await Promise.all(EVERY_WAY.map(({ transport, version }) => connect(daemon, transport, version)))
-  const reports = clients.map(() => Promise.withResolvers<{ progress: number }>())
+  const reports = clients.map(() => deferred<{ progress: number }>())
   const waits = clients.map((connected, i) => call(connected, 'task_wait', { task_id }, { onprogress: reports[i]?.resolve, timeout: 60_000 }))
   await waiters(daemon, clients.length)
   expect(await Promise.all(reports.map(({ promise }) => promise))).toEqual(clients.map(() => ({ progress: 1, message: 'waiting' })))

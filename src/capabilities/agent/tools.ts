@@ -55,9 +55,7 @@ export const invite = defineTool({
   async run(ctx, input) {
     const store = agentStore(ctx.tx)
     const name = input.name ?? input.role
-    const handle = input.name
-      ? await nextHandle(ctx, slug(input.name, input.role))
-      : `${input.role}-${await nextNumber(ctx.tx, input.role)}`
+    const handle = input.name ? await nextHandle(ctx, slug(input.name, input.role)) : await numberedHandle(ctx, input.role)
     const profile = input.profile ?? defaultProfile(ctx, input.role)
     const id = ctx.id('agent')
     await store.insertAgent({
@@ -130,7 +128,7 @@ export const me = defineTool({
       name: principal.name,
       role: principal.role ?? null,
       profile: principal.profile,
-      state: row ? await stateOf(ctx.view, row) : null,
+      state: row ? await stateOf(ctx.view, row, ctx.now) : null,
       project_id: scope.project_id,
       task_id: scope.task_id,
       epic_id: scope.epic_id,
@@ -149,7 +147,7 @@ export const list = defineTool({
   async look(ctx, { limit, after }) {
     const rows = await agentStore(ctx.view).agents(after ?? '', limit)
     const agents = []
-    for (const row of rows) agents.push(await agentView(ctx.view, row))
+    for (const row of rows) agents.push(await agentView(ctx.view, row, ctx.now))
     return { agents, next: rows.length === limit ? (rows.at(-1)?.id ?? null) : null }
   },
 })
@@ -220,7 +218,8 @@ export const rotate = defineTool({
   async run(ctx, input, { secret, ofOwner }) {
     const store = agentStore(ctx.tx)
     const old = await store.token(input.token_id)
-    if (!old || old.ended_at !== null) return refuse('CONFLICT', 'That token has already ended.', { hint: 'Invite the agent again.' })
+    if (!old || old.ended_at !== null || hasExpired(old, ctx.now))
+      return refuse('CONFLICT', 'That token has already ended.', { hint: 'Invite the agent again.' })
     await store.endToken(old.id, 'rotated', ctx.now)
     const id = ctx.id('token')
     await store.insertToken(tokenRow(id, secret, old.kind, old.principal, ctx.principal.id, ctx.now, old.expires_at))
@@ -238,8 +237,20 @@ async function mint(ctx: RunContext, kind: 'person' | 'agent', principal: string
 
 /** People and agents share one space of handles: a letter to "ann" must not be ambiguous. */
 function nextHandle(ctx: RunContext, base: string): Promise<string> {
+  return uniqueHandle(base, (handle) => isTaken(ctx, handle))
+}
+
+/** `worker-1`, `worker-2`, …, past the numbers that somebody has taken as a name. */
+async function numberedHandle(ctx: RunContext, role: RoleName): Promise<string> {
+  for (;;) {
+    const handle = `${role}-${await nextNumber(ctx.tx, role)}`
+    if (!(await isTaken(ctx, handle))) return handle
+  }
+}
+
+async function isTaken(ctx: RunContext, handle: string): Promise<boolean> {
   const store = agentStore(ctx.tx)
-  return uniqueHandle(base, async (handle) => Boolean((await store.agent(handle)) ?? (await store.person(handle))))
+  return Boolean((await store.agent(handle)) ?? (await store.person(handle)))
 }
 
 function defaultProfile(ctx: RunContext, role: RoleName): ProfileName {
@@ -256,33 +267,36 @@ async function protectOwner(ctx: RunContext, token: TokenRow): Promise<void> {
   })
 }
 
-async function stateOf(view: Tx, row: AgentRow): Promise<z.output<typeof AgentState>> {
+async function stateOf(view: Tx, row: AgentRow, now: number): Promise<z.output<typeof AgentState>> {
   const living = await agentStore(view).livingTokens(row.id)
-  if (!living.length) return 'STOPPED'
+  if (living.every((token) => hasExpired(token, now))) return 'STOPPED'
   return row.task_id ? 'BUSY' : 'IDLE'
 }
 
-async function agentView(view: Tx, row: AgentRow): Promise<z.output<typeof AgentView>> {
+async function agentView(view: Tx, row: AgentRow, now: number): Promise<z.output<typeof AgentView>> {
   const lastActive = await agentStore(view).lastActive(row.id)
   return {
     ...row,
-    state: await stateOf(view, row),
+    state: await stateOf(view, row, now),
     last_active_at: isoOrNull(lastActive),
     created_at: iso(row.created_at),
     updated_at: iso(row.updated_at),
   }
 }
 
+function hasExpired(token: TokenRow, now: number): boolean {
+  return token.expires_at !== null && token.expires_at <= now
+}
+
 async function tokenView(view: Tx, row: TokenRow, now: number): Promise<z.output<typeof TokenView>> {
   const store = agentStore(view)
   const holder = row.kind === 'agent' ? await store.agent(row.principal) : await store.person(row.principal)
-  const expired = row.expires_at !== null && row.expires_at <= now
   return {
     id: row.id,
     kind: row.kind,
     holder_id: row.principal,
     holder: holder?.handle ?? row.principal,
-    status: row.ended_at !== null ? 'ended' : expired ? 'expired' : 'active',
+    status: row.ended_at !== null ? 'ended' : hasExpired(row, now) ? 'expired' : 'active',
     created_at: iso(row.created_at),
     created_by: row.created_by,
     expires_at: isoOrNull(row.expires_at),

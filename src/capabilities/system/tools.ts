@@ -2,7 +2,6 @@ import { z } from 'zod'
 import type { SettingDefinition } from '../../kernel/capability.ts'
 import { refuse } from '../../kernel/error.ts'
 import { defineEvent, type EventFilter } from '../../kernel/event.ts'
-import { mention } from '../../kernel/id.ts'
 import {
   CursorText,
   EventView,
@@ -15,7 +14,9 @@ import {
   Timestamp,
   text,
 } from '../../kernel/schema.ts'
+import type { Tx } from '../../kernel/storage.ts'
 import { defineTool } from '../../kernel/tool.ts'
+import { agentStore } from '../agent/index.ts'
 import { ProjectId, TaskId } from '../ids.ts'
 import { type CallRow, systemStore } from './store.ts'
 import '../../ports/daemon.ts'
@@ -58,7 +59,7 @@ export const decide = defineTool({
   name: 'decision_log',
   title: 'Log a decision',
   description: 'Record a decision and its reason in the log.',
-  input: z.strictObject({ title: text(200), body: text(10_000), task_id: mention(TaskId).optional() }),
+  input: z.strictObject({ title: text(200), body: text(10_000), task_id: TaskId.optional() }),
   output: z.strictObject({ log_id: z.string(), timestamp: Timestamp }),
   impact: 'write',
   profile: 'pair_worker',
@@ -99,19 +100,20 @@ export const audit = defineTool({
   title: 'Read the audit',
   description: 'Calls, newest first: who asked what and how it ended. Agents see their own.',
   input: z.strictObject({
-    principal: text(64).optional().describe('Id of an agent or a person'),
+    principal: text(64).optional().describe('Id or handle of an agent or a person'),
     tool: text(40).optional(),
     outcome: z.enum(['ok', 'replayed', 'refused', 'failed']).optional(),
     limit: PageSize,
-    before: PageToken.regex(/^[0-9]+$/, 'not a page of audit_tail').optional(),
+    before: PageToken.regex(/^[0-9]{1,15}$/, 'not a page of audit_tail').optional(),
   }),
   output: z.strictObject({ calls: z.array(CallView), next: z.string().nullable() }),
   impact: 'read',
   profile: 'viewer',
   async look(ctx, input) {
     const own = ctx.principal.kind === 'agent' ? ctx.principal.id : undefined
-    if (own && input.principal && input.principal !== own) return refuse('PERMISSION_DENIED', 'You see your own calls only.')
-    const filter = { principal: own ?? input.principal, tool: input.tool, outcome: input.outcome }
+    const asked = input.principal && (await principalId(ctx.view, input.principal))
+    if (own && asked && asked !== own) return refuse('PERMISSION_DENIED', 'You see your own calls only.')
+    const filter = { principal: own ?? asked, tool: input.tool, outcome: input.outcome }
     const rows = await systemStore(ctx.view).calls(filter, Number(input.before ?? Number.MAX_SAFE_INTEGER), input.limit)
     return { calls: rows.map(callView), next: rows.length === input.limit ? String(rows.at(-1)?.seq) : null }
   },
@@ -228,6 +230,12 @@ export const waitForEvents = defineTool({
     } as const
   },
 })
+
+/** Agents and people share one space of handles; what is neither is taken as an id, such as `system`. */
+async function principalId(view: Tx, ref: string): Promise<string> {
+  const store = agentStore(view)
+  return ((await store.agent(ref)) ?? (await store.person(ref)))?.id ?? ref
+}
 
 function callView(row: CallRow): z.output<typeof CallView> {
   const { id, principal, acting_person, lane, surface, dialect, tool, code, duration_ms } = row

@@ -117,7 +117,7 @@ export const list = defineTool({
     parent_id: TaskId.optional(),
     exclude_task_ids: z.array(TaskId).max(200).optional(),
     limit: PageSize,
-    after: PageToken.regex(/^[0-9]+$/, 'not a page of task_list').optional(),
+    after: PageToken.regex(/^[0-9]{1,15}$/, 'not a page of task_list').optional(),
   }),
   output: z.strictObject({ tasks: z.array(TaskSummary), next: z.string().nullable(), cursor: z.string() }),
   impact: 'read',
@@ -218,13 +218,13 @@ export const assign = defineTool({
     if (row.status === 'DONE')
       return refuse('INVALID_TRANSITION', `${handleOf(row)} is done.`, { hint: 'Reopen it with task_move to BACKLOG.' })
     const agents = agentStore(ctx.tx)
+    const agent = input.agent_id ? await agents.agent(input.agent_id) : undefined
+    if (agent?.project_id && agent.project_id !== row.project_id)
+      return refuse('INVALID_AGENT_STATE', `${agent.handle} belongs to another project.`)
     await agents.unbindTask(row.id, ctx.now)
-    if (input.agent_id) {
-      const agent = await agents.agent(input.agent_id)
-      if (agent?.project_id && agent.project_id !== row.project_id)
-        return refuse('INVALID_AGENT_STATE', `${agent.handle} belongs to another project.`)
-      await releaseOther(ctx, agent?.task_id ?? null, row.id)
-      await agents.bind(input.agent_id, { project_id: row.project_id, task_id: row.id }, ctx.now)
+    if (agent) {
+      await releaseOther(ctx, agent.task_id, row.id)
+      await agents.bind(agent.id, { project_id: row.project_id, task_id: row.id }, ctx.now)
     }
     const next = touched(ctx, row, { assignee_id: input.agent_id })
     await save(ctx, row, next)
@@ -243,6 +243,8 @@ export const close = defineTool({
   profile: 'operator',
   async run(ctx, input) {
     const row = await requireTask(ctx, input.task_id)
+    if (ctx.principal.role === 'worker')
+      return refuse('PERMISSION_DENIED', 'A worker never approves its own work.', { hint: 'Move it to REVIEW with task_move.' })
     if (row.status === 'DONE') return refuse('INVALID_TRANSITION', `${handleOf(row)} is already done.`)
     return changed(ctx, await transition(ctx, row, 'DONE', input.reason))
   },
@@ -343,9 +345,12 @@ async function requireUnblocked(ctx: RunContext, row: TaskRow): Promise<void> {
   })
 }
 
+/** The parent must be there; ancestors above it may have been deleted meanwhile. */
 async function checkParent(ctx: RunContext, row: TaskRow, parent: string): Promise<void> {
-  for (let next: string | null = parent; next; next = (await requireTask(ctx, next)).parent_id) {
-    if (next === row.id) throw refuse('DEPENDENCY_CYCLE', `${handleOf(row)} cannot be its own ancestor.`)
+  let next: TaskRow | undefined = await requireTask(ctx, parent)
+  while (next) {
+    if (next.id === row.id) throw refuse('DEPENDENCY_CYCLE', `${handleOf(row)} cannot be its own ancestor.`)
+    next = next.parent_id ? await taskStore(ctx.tx).find(next.parent_id) : undefined
   }
 }
 

@@ -43,7 +43,11 @@ export const wait = defineTool({
     let cursor = input.cursor ?? (await ctx.cursor())
     const start = await rowOf(ctx, input.task_id)
     const targets = input.wait_for_status ?? undefined
-    const answer = (code: z.output<typeof WaitCode>, row: TaskRow, resume = false) => result(ctx, start, row, code, cursor, resume)
+    const about = { task: start.id, types: [taskMoved.type, taskDeleted.type] }
+    // A resumed wait began at its cursor: the status then is what the first event since then came from.
+    const [first] = await ctx.tail(cursor, about, 1)
+    const previous = (first?.data.from ?? start.status) as Status
+    const answer = (code: z.output<typeof WaitCode>, row: TaskRow, resume = false) => result(ctx, previous, row, code, cursor, resume)
 
     if (start.deleted_at !== null) return answer('TASK_DELETED', start)
     if (targets?.includes(start.status)) return answer('ALREADY_AT_STATUS', start)
@@ -51,11 +55,7 @@ export const wait = defineTool({
 
     const until = performance.now() + timeoutMs(ctx, input.timeout_seconds)
     for (;;) {
-      const { events, ended } = await ctx.waitFor(
-        cursor,
-        { task: start.id, types: [taskMoved.type, taskDeleted.type] },
-        Math.max(1, until - performance.now()),
-      )
+      const { events, ended } = await ctx.waitFor(cursor, about, Math.max(1, until - performance.now()))
       if (ended === 'timeout') return answer('WAIT_TIMEOUT', await rowOf(ctx, start.id))
       if (ended === 'hold') return answer('WAIT_TIMEOUT', await rowOf(ctx, start.id), true)
       if (ended === 'interrupted') return answer('WAIT_INTERRUPTED', await rowOf(ctx, start.id), true)
@@ -73,14 +73,14 @@ async function rowOf(ctx: WatchContext, id: string): Promise<TaskRow> {
   return row
 }
 
-async function result(ctx: WatchContext, start: TaskRow, row: TaskRow, code: z.output<typeof WaitCode>, cursor: Cursor, resume: boolean) {
+async function result(ctx: WatchContext, previous: Status, row: TaskRow, code: z.output<typeof WaitCode>, cursor: Cursor, resume: boolean) {
   const changed = code === 'TASK_CHANGED' || code === 'CHANGED_SINCE_CURSOR' || code === 'TASK_DELETED'
   const [task] = row.deleted_at === null ? await summaries(ctx.view, [row]) : []
   return {
     changed,
     timed_out: code === 'WAIT_TIMEOUT',
     task_id: row.id,
-    previous_status: start.status,
+    previous_status: previous,
     current_status: row.status,
     changed_at: changed ? iso(row.status_changed_at) : null,
     task: task ?? null,

@@ -1,0 +1,234 @@
+import { describe, expect } from 'vitest'
+import { ROLE_NAMES } from '../../kernel/policy.ts'
+import { type Caller, type TestApp, test } from '../../testing/app.ts'
+import { until } from '../../testing/signals.ts'
+
+type Call = { id: string; tool: string; outcome: string; principal: string; input: unknown; output: unknown }
+
+const tail = async (caller: Caller, input: Record<string, unknown> = {}): Promise<Call[]> => (await caller.call('audit_tail', input)).calls
+const setting = async (app: TestApp, key: string) => (await app.owner.call('setting_get', { key })).settings[0]
+
+describe('health', () => {
+  test('[Y1] it says how the daemon is, to everyone who has a token', async ({ app }) => {
+    const viewer = await app.agent('planner', { profile: 'viewer' })
+    const health = await viewer.call('system_health')
+    expect(health).toMatchObject({ ok: true, version: expect.stringMatching(/^\d+\.\d+\.\d+/), waiting_calls: 0, notices: [] })
+    expect(health.database).toMatchObject({ engine: app.app.engine.facts.name, queued_writes: expect.any(Number) })
+    expect(health.database.commits).toBeGreaterThan(0)
+    expect(health.database.size_bytes).toBeGreaterThan(0)
+  })
+
+  test('[Y1] it counts those who wait', async ({ app }) => {
+    const gone = new AbortController()
+    const waits = Array.from({ length: 3 }, () => app.owner.call('event_wait', {}, { signal: gone.signal }))
+    await until(() => app.app.feed.waiters === 3)
+    expect(await app.owner.call('system_health')).toMatchObject({ waiting_calls: 3 })
+    gone.abort()
+    await Promise.all(waits)
+    expect(await app.owner.call('system_health')).toMatchObject({ waiting_calls: 0 })
+  })
+
+  test('[Y1] with `deep` every page is read, while others go on', async ({ app }) => {
+    const checking = app.owner.call('system_health', { deep: true })
+    expect(await app.owner.call('system_health')).toMatchObject({ ok: true })
+    expect(await checking).toMatchObject({ ok: true, notices: [] })
+  })
+})
+
+describe('decisions', () => {
+  test('[Y2] a decision is logged with its author and task, and seen in the log', async ({ app }) => {
+    const task = await app.task()
+    const worker = await app.worker(task.id)
+    const { log_id, timestamp } = await worker.call('decision_log', { title: 'Use SQLite', body: 'because' })
+    expect(timestamp).toMatch(/^\d{4}-.*Z$/)
+    expect(await app.events({ type: 'decision.logged' })).toMatchObject([
+      { subject: log_id, actor: worker.id, task: task.id, project: task.project_id, data: { title: 'Use SQLite' } },
+    ])
+  })
+
+  test("[Y2] a worker logs none on another's task", async ({ app }) => {
+    const [mine, other] = [await app.task(), await app.task()]
+    const worker = await app.worker(mine.id)
+    expect(await worker.refused('decision_log', { title: 'x', body: 'y', task_id: other.id })).toMatchObject({ code: 'PERMISSION_DENIED' })
+    expect(await worker.call('decision_log', { title: 'x', body: 'y', task_id: mine.handle })).toMatchObject({ log_id: expect.any(String) })
+    expect(await app.owner.call('decision_log', { title: 'x', body: 'y', task_id: other.id })).toMatchObject({ log_id: expect.any(String) })
+  })
+})
+
+describe('audit', () => {
+  test('[Y3] calls come newest first: who asked what, through what, and how it ended', async ({ app }) => {
+    const task = await app.task()
+    const agent = await app.agent('orchestrator', { name: 'Ann' })
+    await agent.call('task_note', { task_id: task.id, body: 'hello' })
+    await agent.refused('task_move', { task_id: task.id, status: 'DONE' })
+    const [refused, done] = await tail(app.owner, { principal: agent.id })
+    expect(refused).toMatchObject({
+      tool: 'task_move',
+      outcome: 'refused',
+      code: 'INVALID_TRANSITION',
+      principal: agent.id,
+      surface: 'http',
+      lane: 'admin',
+    })
+    expect(done).toMatchObject({ tool: 'task_note', outcome: 'ok', code: null, input: { task_id: task.id, body: 'hello' } })
+  })
+
+  test('[Y3] filters narrow it, handles are accepted, pages skip and repeat nothing', async ({ app }) => {
+    const task = await app.task()
+    const agent = await app.agent('orchestrator', { name: 'Ann' })
+    for (let i = 0; i < 12; i++) await agent.call('task_note', { task_id: task.id, body: String(i) })
+    await agent.refused('task_note', {})
+    expect(await tail(app.owner, { principal: 'ann', outcome: 'refused' })).toHaveLength(1)
+    expect(await tail(app.owner, { principal: 'ann', tool: 'task_note', outcome: 'ok' })).toHaveLength(12)
+    expect(await tail(app.owner, { principal: 'owner', tool: 'task_note' })).toEqual([])
+    expect(await tail(app.owner, { principal: 'nobody' })).toEqual([])
+    const seen: string[] = []
+    for (let before: string | undefined; ; ) {
+      const page = await app.owner.call('audit_tail', { principal: agent.id, limit: 5, before })
+      seen.push(...page.calls.map((call: Call) => call.id))
+      before = page.next ?? undefined
+      if (!before) break
+    }
+    expect(seen).toEqual((await tail(app.owner, { principal: agent.id })).map((call) => call.id))
+    expect(new Set(seen).size).toBe(13)
+    for (const before of ['x', '-1', '1e5', '9'.repeat(50)])
+      expect(await app.owner.refused('audit_tail', { before })).toMatchObject({ code: 'INVALID_INPUT' })
+  })
+
+  test('[Y4] an agent sees its own calls and nobody else’s, by whatever name', async ({ app }) => {
+    const task = await app.task()
+    const [ann, bob] = [await app.agent('orchestrator', { name: 'Ann' }), await app.agent('orchestrator', { name: 'Bob' })]
+    for (const agent of [ann, bob]) await agent.call('task_note', { task_id: task.id, body: 'x' })
+    expect((await tail(ann)).map((call) => call.principal)).toEqual([ann.id])
+    expect(await tail(ann, { principal: 'ann' })).toHaveLength(1)
+    expect(await tail(ann, { principal: ann.id })).toHaveLength(1)
+    for (const principal of [bob.id, 'bob', 'owner', app.owner.id, 'system']) {
+      expect(await ann.refused('audit_tail', { principal })).toMatchObject({ code: 'PERMISSION_DENIED' })
+    }
+  })
+
+  test('[Y5] no tool changes or removes what is in the audit or in the log', async ({ app }) => {
+    await app.task()
+    const before = await tail(app.owner, { limit: 200 })
+    const events = await app.events()
+    await app.owner.call('task_delete', { task_id: 'T-1' })
+    await app.owner.call('token_revoke', { agent_id: (await app.agent('worker')).id })
+    expect((await tail(app.owner, { limit: 200 })).slice(-before.length)).toEqual(before)
+    expect((await app.events()).slice(0, events.length)).toEqual(events)
+    const named = app.app.registry.tools.filter((tool) => /^(audit|event|call)_/.test(tool.name) && tool.impact !== 'read')
+    expect(named).toEqual([])
+  })
+})
+
+describe('settings', () => {
+  test('[Y6] each says its value, its default and what it is for', async ({ app }) => {
+    const { settings } = await app.owner.call('setting_get')
+    const keys = settings.map((entry: { key: string }) => entry.key)
+    expect(keys).toEqual([...keys].toSorted())
+    for (const role of ROLE_NAMES) for (const what of ['profile', 'allow', 'deny']) expect(keys).toContain(`roles.${role}.${what}`)
+    expect(keys).toContain('general.tasks_wait_default_timeout_seconds')
+    for (const entry of settings)
+      expect(entry).toMatchObject({ description: expect.stringMatching(/./), changed_at: null, value: entry.default })
+  })
+
+  test('[Y7] a change is in force for the very next call, is announced to people, and survives a restart', async ({ app }) => {
+    const key = 'general.tasks_wait_max_timeout_seconds'
+    expect(await app.owner.call('setting_update', { key, value: 60 })).toEqual({ key, value: 60, previous: 900 })
+    expect(await setting(app, key)).toMatchObject({ value: 60, default: 900, changed_by: app.owner.id, changed_at: expect.any(String) })
+    expect(await app.events({ type: 'setting.changed' })).toMatchObject([{ subject: key, audience: 'people', data: { value: 60 } }])
+    await app.reopen()
+    expect(await setting(app, key)).toMatchObject({ value: 60 })
+    expect(await app.owner.call('setting_update', { key, value: null })).toEqual({ key, value: 900, previous: 60 })
+    expect(await setting(app, key)).toMatchObject({ value: 900, changed_at: null, changed_by: null })
+  })
+
+  test.for([
+    ['of another type', 'limits.agent_burst', 'many'],
+    ['out of its bounds', 'limits.agent_burst', 0],
+    ['a fraction', 'limits.agent_burst', 1.5],
+    ['no profile', 'roles.worker.profile', 'root'],
+    ['not a list', 'roles.worker.deny', 'task_*'],
+    ['an empty glob', 'roles.worker.deny', ['']],
+  ] as const)('[Y8] a value that is %s is refused, and the old one stays', async ([, key, value], { app }) => {
+    expect(await app.owner.refused('setting_update', { key, value })).toMatchObject({
+      code: 'INVALID_INPUT',
+      message: expect.stringContaining(key),
+    })
+    const { value: now, default: original } = await setting(app, key)
+    expect(now).toEqual(original)
+    expect(await app.events({ type: 'setting.changed' })).toEqual([])
+  })
+
+  test.for(['limits.agent_bursts', '__proto__', 'constructor', 'toString'])('[Y8] there is no setting %s', async (key, { app }) => {
+    expect(await app.owner.refused('setting_update', { key, value: 1 })).toMatchObject({ code: 'INVALID_INPUT', next_tool: 'setting_get' })
+    expect(await app.owner.refused('setting_get', { key })).toMatchObject({ code: 'INVALID_INPUT' })
+  })
+
+  test('[Y8] only a person changes one', async ({ app }) => {
+    const agent = await app.agent('supervisor', { profile: 'maintainer' })
+    expect(await agent.refused('setting_update', { key: 'limits.agent_burst', value: 5 })).toMatchObject({ code: 'PERMISSION_DENIED' })
+  })
+})
+
+describe('waiting for events', () => {
+  test('[Y9] filters by type, by noun, by project and by task', async ({ app }) => {
+    const { cursor } = await app.owner.call('task_list')
+    const task = await app.task()
+    const other = await app.task()
+    await app.owner.call('task_note', { task_id: task.id, body: 'x' })
+    await app.owner.call('task_move', { task_id: other.id, status: 'IN_PROGRESS' })
+    const types = async (input: Record<string, unknown>) =>
+      (await app.owner.call('event_wait', { cursor, timeout_seconds: 0.001, ...input })).events.map((event: { type: string }) => event.type)
+    expect(await types({})).toEqual(['project.created', 'task.created', 'task.created', 'task.noted', 'task.moved'])
+    expect(await types({ types: ['task.*'] })).toEqual(['task.created', 'task.created', 'task.noted', 'task.moved'])
+    expect(await types({ types: ['task.noted', 'project.*'] })).toEqual(['project.created', 'task.noted'])
+    expect(await types({ task_id: task.handle })).toEqual(['task.created', 'task.noted'])
+    expect(await types({ project_id: 'web', types: ['task.moved'] })).toEqual(['task.moved'])
+    expect(await types({ types: ['tas.*'] })).toEqual([])
+    expect(await types({ limit: 2 })).toEqual(['project.created', 'task.created'])
+  })
+
+  test('[Y9] an event says when, who and about what', async ({ app }) => {
+    const { cursor } = await app.owner.call('task_list')
+    const task = await app.task()
+    const { events } = await app.owner.call('event_wait', { cursor, types: ['task.created'] })
+    expect(events).toEqual([
+      {
+        cursor: expect.any(String),
+        at: task.created_at,
+        type: 'task.created',
+        subject: task.id,
+        actor: app.owner.id,
+        project_id: task.project_id,
+        task_id: task.id,
+        data: { handle: 'T-1', version: 1, title: 'Do it', status: 'BACKLOG' },
+      },
+    ])
+  })
+
+  test('[Y10] EVENTS, WAIT_TIMEOUT, WAIT_INTERRUPTED: each with a cursor, and resume when the time asked for is not over', async ({
+    app,
+  }) => {
+    const { cursor } = await app.owner.call('task_list')
+    expect(await app.owner.call('event_wait', { timeout_seconds: 0.001 })).toEqual({
+      events: [],
+      cursor,
+      code: 'WAIT_TIMEOUT',
+      resume: false,
+    })
+    expect(await app.owner.call('event_wait', { timeout_seconds: 9e9 }, { holdMs: 1 })).toEqual({
+      events: [],
+      cursor,
+      code: 'WAIT_TIMEOUT',
+      resume: true,
+    })
+    const gone = AbortSignal.abort()
+    expect(await app.owner.call('event_wait', {}, { signal: gone })).toEqual({ events: [], cursor, code: 'WAIT_INTERRUPTED', resume: true })
+    await app.project()
+    expect(await app.owner.call('event_wait', { cursor })).toMatchObject({ code: 'EVENTS', resume: false })
+  })
+
+  test.for([0, -5, '1', null, [1]])('[Y10] a timeout of %s is INVALID_TIMEOUT', async (timeout_seconds, { app }) => {
+    expect(await app.owner.refused('event_wait', { timeout_seconds })).toMatchObject({ code: 'INVALID_TIMEOUT' })
+  })
+})

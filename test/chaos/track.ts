@@ -1,0 +1,63 @@
+import type { Caller, Fields } from './callers.ts'
+import type { Random } from './random.ts'
+import type { Waiter } from './waiters.ts'
+
+/**
+ * One task, its one writer and those who follow it. In lockstep the writer goes on only when every follower has seen the
+ * last move, so that each of them must see each move; otherwise it moves as fast as it can.
+ */
+export class Track {
+  readonly task: string
+  readonly lockstep: boolean
+  readonly followers: Waiter[] = []
+  /** When the writer was told that a version is there. */
+  readonly acknowledged = new Map<number, number>()
+  readonly problems: string[] = []
+  version = 1
+  /** No more moves will come. */
+  stopped = false
+  #status = 'BACKLOG'
+  #seen: () => void = () => {}
+
+  constructor(task: string, lockstep: boolean) {
+    this.task = task
+    this.lockstep = lockstep
+  }
+
+  async write(caller: Caller, random: Random, stop: AbortSignal): Promise<void> {
+    while (!stop.aborted) {
+      const status = this.#status === 'IN_PROGRESS' ? random.pick(['BACKLOG', 'REVIEW']) : 'IN_PROGRESS'
+      const outcome = await caller.call('task_move', { task_id: this.task, status })
+      if (outcome.kind !== 'answer') return void this.problems.push(`a move failed: ${JSON.stringify(outcome)}`)
+      this.#moved(outcome.value)
+      if (this.lockstep) await this.#allSeen()
+    }
+  }
+
+  #moved({ task }: Fields): void {
+    this.#status = task.status
+    this.version = task.version
+    this.acknowledged.set(task.version, performance.now())
+  }
+
+  /** Bounded by the waits themselves: each returns in its time, and says what it has not seen. */
+  #allSeen(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#seen = () => {
+        if (this.followers.every((follower) => follower.seen >= this.version)) resolve()
+      }
+      this.#seen()
+    })
+  }
+
+  /** A follower has seen something new. */
+  progress(): void {
+    this.#seen()
+  }
+
+  /** The oldest version after this one that was acknowledged long before `now`. */
+  overdue(seen: number, now: number, graceMs: number): number | undefined {
+    const at = this.acknowledged.get(seen + 1)
+    return at !== undefined && at < now - graceMs ? seen + 1 : undefined
+  }
+}

@@ -1,0 +1,210 @@
+import type { Agent } from 'node:http'
+import { join } from 'node:path'
+import { decodeCursor } from '../../src/db/engine.ts'
+import { until } from '../../src/testing/signals.ts'
+import { type Caller, httpCaller, mcpCaller, newAgent } from './callers.ts'
+import { type Footprint, footprint, gauges, openFiles, WITH_HEAP_PROBE } from './memory.ts'
+import { Mortal } from './mortal.ts'
+import { Random } from './random.ts'
+import { StreamReader } from './stream-reader.ts'
+import { Track } from './track.ts'
+import { checkStream, readContents } from './verify.ts'
+import { HOW, type Timeouts, Waiter } from './waiters.ts'
+
+export interface LoadPlan {
+  seed: number
+  warmUpSeconds: number
+  seconds: number
+  waiters: number
+  writers: number
+  readers: number
+  timeouts: Timeouts
+}
+
+export interface LoadReport extends Round {
+  seed: number
+  warm: Footprint
+  after: Footprint
+}
+
+interface Round {
+  moves: number
+  waits: number
+  timeouts: number
+  /** From the writer's acknowledgement to the wait's return: of those who were waiting already, and of those who had to catch up. */
+  inLockstep: Percentiles
+  behind: Percentiles
+  /** What the streams brought, all together. */
+  delivered: number
+  streams: number
+  loadedRssMb: number
+  wrong: string[]
+}
+
+export interface Percentiles {
+  count: number
+  p50: number
+  p99: number
+  max: number
+}
+
+/** Many waits and streams over many writers; then everybody leaves, and nothing may stay behind in the daemon. */
+export async function waitUnderLoad(plan: LoadPlan): Promise<LoadReport> {
+  const mortal = await Mortal.start({ env: WITH_HEAP_PROBE })
+  try {
+    const files = openFiles(mortal.daemon)
+    const random = new Random(plan.seed)
+    const ground = await prepare(mortal)
+    const warmUp = await round(mortal, ground, plan, random, plan.warmUpSeconds)
+    await everybodyGone(mortal, files)
+    const warm = await footprint(mortal.daemon)
+    const measured = await round(mortal, ground, plan, random, plan.seconds)
+    await everybodyGone(mortal, files)
+    const after = await footprint(mortal.daemon)
+    return { seed: plan.seed, warm, after, ...measured, wrong: [...warmUp.wrong, ...measured.wrong] }
+  } finally {
+    await mortal.remove()
+  }
+}
+
+interface Ground {
+  project: string
+  tokens: string[]
+}
+
+async function prepare({ daemon }: Mortal): Promise<Ground> {
+  for (const key of ['limits.agent_calls_per_second', 'limits.agent_burst', 'limits.person_calls_per_second', 'limits.person_burst'])
+    await daemon.call('setting_update', { key, value: 1_000_000 })
+  const { project_id: project } = await daemon.call('project_create', { name: 'Waits' })
+  const agents = await Promise.all([1, 2, 3].map(() => daemon.call('agent_invite', { role: 'orchestrator' })))
+  return { project, tokens: [daemon.token, ...agents.map((agent) => agent.token as string)] }
+}
+
+async function round(mortal: Mortal, ground: Ground, plan: LoadPlan, random: Random, seconds: number): Promise<Round> {
+  const { daemon } = mortal
+  const agent = newAgent()
+  const tracks = await createTracks(mortal, ground, plan.writers)
+  const { waiters, sessions } = await createWaiters(mortal, ground, agent, tracks, plan, random)
+  const head = decodeCursor((await daemon.call('task_list', { limit: 1 })).cursor)?.seq ?? 0
+  const readers = Array.from({ length: plan.readers }, (_, i) => createReader(mortal, ground, i))
+  await Promise.all(readers.map((reader) => reader.connected))
+
+  const stop = new AbortController()
+  const following = waiters.map((waiter) => waiter.run())
+  const writing = tracks
+    .filter((track) => !track.stopped)
+    .map((track, i) => track.write(httpCaller(mortal, tokenFor(ground, i), agent), random.fork(), stop.signal))
+  await new Promise((resolve) => setTimeout(resolve, seconds * 1_000))
+  stop.abort()
+  const { resident_bytes = 0 } = await gauges(daemon)
+  await Promise.all(writing)
+  for (const track of tracks) track.stopped = true
+  for (const waiter of waiters) waiter.leave()
+  await Promise.all(following)
+
+  const wrong = [...tracks.flatMap((track) => track.problems), ...waiters.flatMap((waiter) => waiter.problems)]
+  for (const waiter of waiters) if (waiter.seen < waiter.track.version) wrong.push(`a waiter ended at ${waiter.seen} of ${waiter.track.version}`)
+  await checkReaders(mortal, readers, head, wrong)
+  agent.destroy()
+  await Promise.all(sessions.map((session) => session.close()))
+  return {
+    moves: sum(tracks, (track) => track.acknowledged.size),
+    waits: sum(waiters, (waiter) => waiter.waits),
+    timeouts: sum(waiters, (waiter) => waiter.timeouts),
+    inLockstep: percentiles(waiters.filter((waiter) => waiter.track.lockstep)),
+    behind: percentiles(waiters.filter((waiter) => !waiter.track.lockstep)),
+    delivered: sum(readers, (reader) => reader.seen.length),
+    streams: sum(readers, (reader) => reader.connections),
+    loadedRssMb: Math.round(resident_bytes / 1_048_576),
+    wrong,
+  }
+}
+
+/** Half of them in lockstep; the last two have no writer at all, so that their waits run into their limits. */
+async function createTracks({ daemon }: Mortal, { project }: Ground, writers: number): Promise<Track[]> {
+  const created = await Promise.all(
+    Array.from({ length: writers + 2 }, (_, i) => daemon.call('task_create', { title: `track ${i}`, project_id: project })),
+  )
+  return created.map(({ task_id }, i) => {
+    const track = new Track(task_id, i % 2 === 0)
+    track.stopped = i >= writers
+    return track
+  })
+}
+
+/** One in ten over MCP, four of them to a session, in both eras. */
+async function createWaiters(mortal: Mortal, ground: Ground, agent: Agent, tracks: Track[], plan: LoadPlan, random: Random) {
+  const { cursor } = await mortal.daemon.call('task_list', { limit: 1 })
+  const updatedAt = new Date().toISOString()
+  const overMcp = Math.floor(plan.waiters / 10)
+  const sessions = await Promise.all(
+    Array.from({ length: Math.ceil(overMcp / 4) }, (_, i) => mcpCaller(mortal, tokenFor(ground, i), i % 2 ? 'mcp 2026' : 'mcp 2025')),
+  )
+  const waiters = Array.from({ length: plan.waiters }, (_, i) => {
+    const track = tracks[i % tracks.length] as Track
+    const caller: Caller = i < overMcp ? (sessions[i % sessions.length] as Caller) : httpCaller(mortal, tokenFor(ground, i), agent)
+    // Who waits for another status may be back at the first one before it looks, unless its writer waits for it.
+    const how = random.pick(track.lockstep ? HOW : HOW.slice(0, 3))
+    return new Waiter(track, how, { cursor, updatedAt }, caller, random.fork(), plan.timeouts)
+  })
+  return { waiters, sessions }
+}
+
+/** People read everything, agents what concerns tasks; one in twenty is slow. */
+function createReader(mortal: Mortal, ground: Ground, i: number): StreamReader {
+  const types = i % 4 === 0 ? undefined : 'task.*'
+  return new StreamReader({ target: mortal, token: tokenFor(ground, i), types, slow: i % 20 === 7 })
+}
+
+async function checkReaders({ daemon }: Mortal, readers: StreamReader[], head: number, wrong: string[]): Promise<void> {
+  if (!readers.length) return
+  const events = readContents(join(daemon.home, 'signalbox.db')).events.filter((event) => event.seq > head)
+  const of = (types: string | undefined) => events.filter((event) => !types || event.type.startsWith('task.')).map((event) => event.seq)
+  const [all, tasks] = [of(undefined), of('task.*')]
+  for (const [i, reader] of readers.entries()) {
+    const due = reader.plan.types ? tasks : all
+    await reader.reaches(due.at(-1) ?? 0)
+    wrong.push(...reader.problems)
+    checkStream(`stream ${i}${reader.plan.slow ? ' (slow)' : ''}`, reader.seen, due, wrong)
+    reader.close()
+  }
+}
+
+/** No call waits, no stream is open, no connection is left. */
+async function everybodyGone({ daemon }: Mortal, files: number): Promise<void> {
+  await until(async () => {
+    const { waiting_calls, event_streams, mcp_sessions } = await gauges(daemon)
+    return waiting_calls === 0 && event_streams === 0 && mcp_sessions === 0
+  })
+  await until(() => openFiles(daemon) <= files)
+}
+
+/** The first one is the owner's. */
+function tokenFor({ tokens }: Ground, i: number): string {
+  return tokens[i % tokens.length] as string
+}
+
+function percentiles(waiters: Waiter[]): Percentiles {
+  const delays = waiters
+    .flatMap(({ track, sights }) => sights.map(({ version, at }) => Math.max(0, at - (track.acknowledged.get(version) ?? at))))
+    .sort((a, b) => a - b)
+  const at = (part: number) => Math.round((delays[Math.floor((delays.length - 1) * part)] ?? 0) * 10) / 10
+  return { count: delays.length, p50: at(0.5), p99: at(0.99), max: at(1) }
+}
+
+function sum<T>(items: T[], of: (item: T) => number): number {
+  return items.reduce((total, item) => total + of(item), 0)
+}
+
+export function describeLoad(report: LoadReport): string {
+  const { inLockstep, behind, warm, after } = report
+  const delay = ({ count, p50, p99, max }: Percentiles) => `${count} wake-ups, p50 ${p50} ms, p99 ${p99} ms, max ${max} ms`
+  const size = ({ heapMb, rssMb, files }: Footprint) => `heap ${heapMb} MB, RSS ${rssMb} MB, ${files} files`
+  return [
+    `seed ${report.seed}: ${report.moves} moves, ${report.waits} waits of which ${report.timeouts} timed out; wrong ${report.wrong.length}`,
+    `  in lockstep: ${delay(inLockstep)}`,
+    `  free running: ${delay(behind)}`,
+    ...(report.delivered ? [`  streams brought ${report.delivered} events over ${report.streams} connections`] : []),
+    `  warm: ${size(warm)}; loaded: RSS ${report.loadedRssMb} MB; after: ${size(after)}`,
+  ].join('\n')
+}
