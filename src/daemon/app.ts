@@ -27,7 +27,7 @@ export interface AppOptions {
   ports: Omit<Ports, 'daemon'>
   /** The owner's secrets as found on disk, newest first, and what to do when a rotation has committed. */
   ownerSecrets: string[]
-  onOwnerRotated?(): void
+  onOwnerRotated?(isCurrent: (secret: string) => Promise<boolean>): void | Promise<void>
   onDefect(error: unknown, call: { id: string; tool: string }): void
   onCall?(call: CallRecord): void
   capabilities?: Capability[]
@@ -53,11 +53,11 @@ const HOUSEKEEPING_MS = 3_600_000
 
 /** The one place where the parts are put together. */
 export async function createApp(options: AppOptions): Promise<App> {
-  const host = options.host ?? createHost()
   const capabilities = options.capabilities ?? allCapabilities
   const registry = new Registry(capabilities, options.dialects ?? allDialects)
   const migrations = capabilities.map((c) => ({ owner: c.name, migrations: c.migrations ?? [] }))
   const engine = await openSqlite({ path: options.databasePath, migrations })
+  const host = options.host ?? createHost(Date.now, engine.newestCall())
   const { ledger } = engine
   const settings = new Settings(registry.settings, storedSettings)
   await settings.reload(engine.view)
@@ -67,6 +67,11 @@ export async function createApp(options: AppOptions): Promise<App> {
   const limit = new RateLimit(host.monotonic, MOST_OPEN_CALLS)
   const counts = { mcpSessions: () => 0 }
   const ownerToken = await engine.write((tx) => ensureOwner(tx, options.ownerSecrets, { id: host.id, now: host.now() }))
+
+  const isCurrent = async (secret: string) => {
+    const found = await identity.authenticate(engine.view, secret)
+    return found !== undefined && found.stale === undefined
+  }
 
   const kernel = new Kernel({
     registry,
@@ -84,7 +89,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     onCall: options.onCall,
     beforeAnswer: async (events) => {
       if (events.some((event) => event.type === settingChanged.type)) await settings.reload(engine.view)
-      if (events.some((event) => event.type === tokenRotated.type && event.data.owner)) options.onOwnerRotated?.()
+      if (events.some((event) => event.type === tokenRotated.type && event.data.owner)) await options.onOwnerRotated?.(isCurrent)
     },
   })
 

@@ -16,10 +16,12 @@ import {
 } from 'node:fs'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
-import { UsageError } from '../kernel/error.ts'
+import { refuse, UsageError } from '../kernel/error.ts'
 import type { OwnerFile } from '../ports/owner-file.ts'
 
 const MAX_SOCKET_PATH = 100
+const MOST_STAGED = 20
+const MAX_SECRETS = 4_096
 
 /** Ours alone: made 0700, owned by us, and not a link that somebody put in its place. */
 export function ensurePrivateFolder(path: string): void {
@@ -44,29 +46,41 @@ export function ownerTokenPath(home: string): string {
   return join(home, 'owner.token')
 }
 
-/** One line, 0600. Undefined when there is none; a link in its place is refused, not followed. */
+/** Undefined when there is none; a link in its place is refused, not followed. */
 export function readSecret(path: string): string | undefined {
+  return readLines(path)[0]
+}
+
+function readLines(path: string): string[] {
   refuseLink(path)
-  if (!existsSync(path)) return undefined
+  if (!existsSync(path)) return []
   const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW)
   try {
-    const buffer = Buffer.alloc(512)
-    const text = buffer.toString('utf8', 0, readSync(file, buffer)).trim()
-    return text || undefined
+    const buffer = Buffer.alloc(MAX_SECRETS)
+    const lines = buffer.toString('utf8', 0, readSync(file, buffer)).split('\n')
+    return lines.map((line) => line.trim()).filter(Boolean)
   } finally {
     closeSync(file)
   }
 }
 
-/** One line that appears whole or not at all, with 0600 from its first byte. */
-export function writePrivate(path: string, line: string): void {
+/** Lines that appear whole or not at all, with 0600 from the first byte. */
+export function writePrivate(path: string, ...lines: string[]): void {
   refuseLink(path)
   const partial = `${path}.${process.pid}.partial`
-  const file = openSync(partial, constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW, 0o600)
-  writeSync(file, `${line}\n`)
-  fsyncSync(file)
-  closeSync(file)
-  renameSync(partial, path)
+  try {
+    const file = openSync(partial, constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW, 0o600)
+    try {
+      writeSync(file, lines.map((line) => `${line}\n`).join(''))
+      fsyncSync(file)
+    } finally {
+      closeSync(file)
+    }
+    renameSync(partial, path)
+  } catch (error) {
+    rmSync(partial, { force: true })
+    throw error
+  }
 }
 
 function stagedTokenPath(home: string): string {
@@ -74,7 +88,7 @@ function stagedTokenPath(home: string): string {
 }
 
 export function secretsOnDisk(home: string): string[] {
-  return [readSecret(stagedTokenPath(home)), readSecret(ownerTokenPath(home))].filter((secret) => secret !== undefined)
+  return [...readLines(stagedTokenPath(home)), ...readLines(ownerTokenPath(home))]
 }
 
 /** At start, when the database has said which secret holds. */
@@ -84,12 +98,22 @@ export function settleOwnerToken(home: string, secret: string): void {
 }
 
 export function createOwnerFile(home: string): OwnerFile {
-  return { stage: async (secret) => writePrivate(stagedTokenPath(home), secret) }
+  const path = stagedTokenPath(home)
+  return {
+    async stage(secret) {
+      try {
+        // Beside those of other rotations under way: only one of them will commit.
+        writePrivate(path, secret, ...readLines(path).slice(0, MOST_STAGED - 1))
+      } catch (error) {
+        throw refuse('STORAGE_FULL', `The owner's new token could not be put on disk: ${(error as Error).message}. Nothing was written.`)
+      }
+    },
+  }
 }
 
-/** Done when the rotation has committed; a crash before it leaves the staged file for the next start. */
-export function adoptStagedToken(home: string): void {
-  if (existsSync(stagedTokenPath(home))) renameSync(stagedTokenPath(home), ownerTokenPath(home))
+/** Done when a rotation has committed; a crash before it leaves the staged file for the next start. */
+export async function adoptStagedToken(home: string, isCurrent: (secret: string) => Promise<boolean>): Promise<void> {
+  for (const secret of readLines(stagedTokenPath(home))) if (await isCurrent(secret)) return settleOwnerToken(home, secret)
 }
 
 /** The folder may have been open to others before: what they planted must not make us read or write elsewhere. */

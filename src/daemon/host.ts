@@ -7,8 +7,10 @@ const TIME_CHARACTERS = 10
 const IDS_PER_MS = 256
 const RANDOM_CHARACTERS = 26
 
-export function createHost(now: () => number = Date.now): Host {
-  let last = 0
+/** New ids sort behind `newest`, the last one stored: the clock may have gone back while nobody was running. */
+export function createHost(now: () => number = Date.now, newest?: string): Host {
+  // What that call made has ids of the moments after its own.
+  let last = newest ? ticksOf(newest) + 1_000 * IDS_PER_MS : 0
   return {
     now,
     monotonic: () => performance.now(),
@@ -25,6 +27,11 @@ function timePart(ticks: number): string {
   let text = ''
   for (let rest = ticks, i = 0; i < TIME_CHARACTERS; i++, rest = Math.floor(rest / 32)) text = ALPHABET[rest % 32] + text
   return text
+}
+
+function ticksOf(id: string): number {
+  const time = id.slice(id.indexOf('_') + 1).slice(0, TIME_CHARACTERS)
+  return [...time].reduce((ticks, character) => ticks * 32 + ALPHABET.indexOf(character), 0)
 }
 
 function randomPart(): string {

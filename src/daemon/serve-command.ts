@@ -1,4 +1,6 @@
 import { parseArgs } from 'node:util'
+import { translated } from '../db/sqlite-connection.ts'
+import { Refusal, UsageError } from '../kernel/error.ts'
 import { loadConfig } from './config.ts'
 import { ownerTokenPath } from './home.ts'
 import { serve } from './serve.ts'
@@ -16,7 +18,7 @@ export async function serveCommand(args: string[]): Promise<void> {
   })
   if (values.help) return void process.stdout.write(`${HELP}\n`)
   const config = loadConfig({ ...process.env, ...(values.port ? { SIGNALBOX_PORT: values.port } : {}) })
-  const daemon = await serve(config)
+  const daemon = await serve(config).catch((error) => Promise.reject(unwritable(error, config.home)))
   process.stdout.write(values.quiet ? `${daemon.url}\n` : greeting(daemon.url, daemon.home))
 
   let stopping = false
@@ -29,6 +31,17 @@ export async function serveCommand(args: string[]): Promise<void> {
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)
   process.on('SIGHUP', () => {})
+}
+
+const DISK_SAYS_NO = ['EROFS', 'ENOSPC', 'EDQUOT', 'EACCES', 'EPERM']
+
+/** A disk that is full, read-only or not ours to write on is the reader's to mend: a stack does not help there. */
+function unwritable(error: NodeJS.ErrnoException, home: string): Error {
+  const refused = translated(error)
+  const why = refused instanceof Refusal ? refused.body.message : DISK_SAYS_NO.includes(error.code ?? '') ? `${error.message}.` : undefined
+  return why
+    ? new UsageError(`Signalbox cannot start on ${home}. ${why} Free some space there, or make it writable, and start again.`)
+    : error
 }
 
 function greeting(url: string, home: string): string {

@@ -36,6 +36,8 @@ export interface RunningDaemon {
 }
 
 const SHUTDOWN_MS = 5_000
+/** Hundreds of waits come back in one moment after a restart: beyond the queue the system drops them, and each tries again seconds later. */
+const BACKLOG = 4_096
 
 /** Starts everything, in the order in which it can fail with the clearest message. */
 export async function serve(config: Config): Promise<RunningDaemon> {
@@ -52,7 +54,8 @@ export async function serve(config: Config): Promise<RunningDaemon> {
     databasePath: config.databasePath,
     ports: { git: createGit(), ownerFile: createOwnerFile(home) },
     ownerSecrets: secretsOnDisk(home),
-    onOwnerRotated: () => adoptStagedToken(home),
+    // What is staged is on disk: should this fail, the next start completes it, and the caller still gets its secret.
+    onOwnerRotated: (isCurrent) => adoptStagedToken(home, isCurrent).catch((error) => log.error(String(error))),
     onDefect: (error, call) =>
       log.error(
         { call: call.id, tool: call.tool, err: error instanceof Error ? { message: error.message, stack: error.stack } : String(error) },
@@ -152,6 +155,6 @@ function listen(server: Server, config: Config): Promise<number> {
         ),
       )
     })
-    server.listen(config.port, config.host, () => resolve((server.address() as { port: number }).port))
+    server.listen({ port: config.port, host: config.host, backlog: BACKLOG }, () => resolve((server.address() as { port: number }).port))
   })
 }

@@ -23,6 +23,8 @@ export interface Engine extends Storage {
   readonly notices: string[]
   /** False once a page could not be read. */
   readonly sound: boolean
+  /** The id of the last call on record. */
+  newestCall(): string | undefined
   /** Work that reads much runs beside the event loop, so that health always answers. */
   check(): Promise<CheckResult>
   backup(target: string): Promise<void>

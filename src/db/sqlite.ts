@@ -72,6 +72,11 @@ class SqliteEngine implements Engine {
     return this.#writer.write(job)
   }
 
+  newestCall(): string | undefined {
+    const row = this.#reading.raw.prepare('SELECT max(id) AS id FROM calls').get()
+    return (row?.id ?? undefined) as string | undefined
+  }
+
   /** One at a time, shared by all who ask: a storm of them must not read the whole file once for each. */
   check(): Promise<CheckResult> {
     this.#checking ??= this.#beside.run<CheckResult>({ task: 'check', path: this.#path }).finally(() => {

@@ -14,7 +14,7 @@ type Outcome = { value: unknown } | { error: unknown }
 
 const MAX_BATCH = 256
 const SLOWEST_JOB_MS = 250
-const LONGEST_LOCK_MS = 1_000
+const LONGEST_LOCK_MS = 300
 const LOCK_PAUSE_MS = 20
 
 /**

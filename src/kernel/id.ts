@@ -152,7 +152,8 @@ async function inOrder<A, B>(items: A[], step: (item: A) => Promise<B>): Promise
   return out
 }
 
-export function notFound(kind: string, ref: string) {
+/** `lister` is the tool that lists things of the kind, where there is one. */
+export function notFound(kind: string, ref: string, lister: string | undefined) {
   const code = kind === 'agent' ? 'AGENT_NOT_FOUND' : 'RESOURCE_NOT_FOUND'
-  return refuse(code, `There is no ${kind} "${ref}".`, { hint: `List them with ${kind}_list.`, next_tool: `${kind}_list` })
+  return refuse(code, `There is no ${kind} "${ref}".`, lister ? { hint: `List them with ${lister}.`, next_tool: lister } : {})
 }

@@ -157,7 +157,9 @@ export class Kernel {
   async #actFor(principal: Principal, ref: string): Promise<Caller> {
     if (principal.kind !== 'person') return { principal, why: refuse('PERMISSION_DENIED', 'Only a person may act for an agent.') }
     const agent = await this.parts.identity.agent(this.parts.storage.view, ref)
-    return agent ? { principal: actingFor(agent, principal) } : { principal, why: notFound('agent', ref) }
+    return agent
+      ? { principal: actingFor(agent, principal) }
+      : { principal, why: notFound('agent', ref, this.parts.registry.lister('agent')) }
   }
 
   #open(request: Request, principal: Principal): Call {
@@ -244,7 +246,7 @@ export class Kernel {
   async #resolve(tx: Tx, principal: Principal, tool: Tool, input: unknown): Promise<unknown> {
     return mapIds(tool.places, input, async (kind, use, ref) => {
       const thing = await this.parts.registry.thing(kind).find(tx, ref)
-      if (!thing) throw notFound(kind, ref)
+      if (!thing) throw notFound(kind, ref, this.parts.registry.lister(kind))
       if (use === 'self' && thing.id !== principal.id)
         throw refuse('PERMISSION_DENIED', `"${ref}" is not you: identity comes from your token.`)
       const outside =

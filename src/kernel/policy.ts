@@ -42,6 +42,8 @@ export interface Principal {
   /** The person who installed this daemon. */
   owner?: boolean
   tokenId?: string
+  /** When that token ends by itself. */
+  expiresAt?: number
   /** Where an agent may write. */
   scope: Whereabouts
   /** The person behind this call, when a person acts for an agent. */

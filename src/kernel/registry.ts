@@ -45,6 +45,11 @@ export class Registry {
     return thing
   }
 
+  /** The name of the tool that lists things of this kind. */
+  lister(kind: string): string | undefined {
+    return this.#byName.get(`${kind}_list`)?.name
+  }
+
   dialect(name: string): Dialect {
     const dialect = this.dialects.get(name)
     if (dialect) return dialect

@@ -132,7 +132,8 @@ export function createHttp(parts: HttpParts): Hono<Env> {
       toolsets: c.req.query('toolsets')?.split(','),
       whenOver: (then) => (c.env.outgoing.destroyed ? then() : c.env.outgoing.once('close', then)),
     })
-    if (response.status === 404) parts.kernel.parts.countRefusal(found.principal.id, 'MCP_SESSION_NOT_FOUND')
+    if (response.status === 404 && c.req.header('mcp-session-id'))
+      parts.kernel.parts.countRefusal(found.principal.id, 'MCP_SESSION_NOT_FOUND')
     return response
   })
   return app

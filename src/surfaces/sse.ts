@@ -71,6 +71,7 @@ export class EventStreams {
   }
 
   #broadcast(events: LoggedEvent[]): void {
+    this.#endExpired()
     for (const event of events) {
       let framed: string | undefined
       for (const reader of this.#readers) {
@@ -97,7 +98,13 @@ export class EventStreams {
     for (const reader of this.#readers) if (reader.principal.tokenId === ended) reader.response.end()
   }
 
+  /** By the wall clock, which may have jumped: no timer would notice. */
+  #endExpired(): void {
+    for (const { principal, response } of this.#readers) if ((principal.expiresAt ?? Infinity) <= Date.now()) response.end()
+  }
+
   #beat(): void {
+    this.#endExpired()
     for (const reader of this.#readers) reader.response.write(': alive\n\n')
   }
 }

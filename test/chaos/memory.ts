@@ -11,6 +11,8 @@ export interface Footprint {
   heapMb: number
   rssMb: number
   files: number
+  /** How long its event loop stood still at the most since it was last asked. */
+  stallMs: number
 }
 
 const megabytes = (bytes: number) => Math.round(bytes / 104_857.6) / 10
@@ -20,8 +22,8 @@ export async function footprint(daemon: TestDaemon): Promise<Footprint> {
   const printed = () => /heap-probe (\{.*\})\n/.exec(daemon.log.slice(from))?.[1]
   process.kill(daemon.pid, 'SIGUSR2')
   await until(() => printed() !== undefined)
-  const { heapUsed, rss } = JSON.parse(printed() as string) as { heapUsed: number; rss: number }
-  return { heapMb: megabytes(heapUsed), rssMb: megabytes(rss), files: openFiles(daemon) }
+  const { heapUsed, rss, stallMs } = JSON.parse(printed() as string) as { heapUsed: number; rss: number; stallMs: number }
+  return { heapMb: megabytes(heapUsed), rssMb: megabytes(rss), files: openFiles(daemon), stallMs: Math.round(stallMs) }
 }
 
 /** Only Linux tells; elsewhere it is not compared. */

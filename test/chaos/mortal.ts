@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { type DaemonOptions, TestDaemon } from '../../src/testing/daemon.ts'
 import { type Deferred, deferred } from '../../src/testing/signals.ts'
 
@@ -6,7 +7,7 @@ export class Mortal {
   readonly daemon: TestDaemon
   #up: Deferred = deferred()
   #answers = false
-  #life = new AbortController()
+  #life = newLife()
   deaths = 0
 
   constructor(options: DaemonOptions = {}) {
@@ -66,6 +67,13 @@ export class Mortal {
 
   #die(): void {
     this.#life.abort()
-    this.#life = new AbortController()
+    this.#life = newLife()
   }
+}
+
+/** Every call of every client listens for its end. */
+function newLife(): AbortController {
+  const life = new AbortController()
+  setMaxListeners(0, life.signal)
+  return life
 }

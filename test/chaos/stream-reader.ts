@@ -9,7 +9,7 @@ export interface ReaderPlan {
   /** Where it starts; without one, at the end of the log as it is when it connects. */
   after?: string
   types?: string
-  /** Takes nothing in for a while again and again, so that the daemon has to cut it off. */
+  /** Takes nothing in for a second after every hundredth event: the daemon has to keep its events, or to cut it off. */
   slow?: boolean
 }
 
@@ -24,6 +24,7 @@ export class StreamReader {
   #rest = ''
   #request: ClientRequest | undefined
   #closed = false
+  #rested = 0
   #goal: { seq: number; reached: Deferred } | undefined
   readonly connected: Promise<void>
   readonly #connected = deferred()
@@ -84,8 +85,10 @@ export class StreamReader {
   }
 
   #dawdle(response: IncomingMessage): void {
+    if (this.seen.length - this.#rested < 100) return
+    this.#rested = this.seen.length
     response.pause()
-    setTimeout(() => response.resume(), 200)
+    setTimeout(() => response.resume(), 1_000)
   }
 
   /** A frame that was cut in the middle is not an event yet: it comes again on the next connection. */

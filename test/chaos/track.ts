@@ -4,7 +4,7 @@ import type { Waiter } from './waiters.ts'
 
 /**
  * One task, its one writer and those who follow it. In lockstep the writer goes on only when every follower has seen the
- * last move, so that each of them must see each move; otherwise it moves as fast as it can.
+ * last move, so that each of them must see each move; otherwise it does not wait for anybody.
  */
 export class Track {
   readonly task: string
@@ -24,8 +24,11 @@ export class Track {
     this.lockstep = lockstep
   }
 
-  async write(caller: Caller, random: Random, stop: AbortSignal): Promise<void> {
-    while (!stop.aborted) {
+  /** Moves on and on, with pauses of `thinkMs` in the mean. */
+  async write(caller: Caller, random: Random, thinkMs: number, stop: AbortSignal): Promise<void> {
+    for (;;) {
+      await pause(random.below(2 * thinkMs + 1), stop)
+      if (stop.aborted) return
       const status = this.#status === 'IN_PROGRESS' ? random.pick(['BACKLOG', 'REVIEW']) : 'IN_PROGRESS'
       const outcome = await caller.call('task_move', { task_id: this.task, status })
       if (outcome.kind !== 'answer') return void this.problems.push(`a move failed: ${JSON.stringify(outcome)}`)
@@ -60,4 +63,17 @@ export class Track {
     const at = this.acknowledged.get(seen + 1)
     return at !== undefined && at < now - graceMs ? seen + 1 : undefined
   }
+}
+
+function pause(ms: number, stop: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (stop.aborted) return resolve()
+    const timer = setTimeout(done, ms)
+    function done() {
+      clearTimeout(timer)
+      stop.removeEventListener('abort', done)
+      resolve()
+    }
+    stop.addEventListener('abort', done)
+  })
 }

@@ -1,5 +1,7 @@
+import { setMaxListeners } from 'node:events'
 import type { Agent } from 'node:http'
 import { join } from 'node:path'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { decodeCursor } from '../../src/db/engine.ts'
 import { until } from '../../src/testing/signals.ts'
 import { type Caller, httpCaller, mcpCaller, newAgent } from './callers.ts'
@@ -19,6 +21,8 @@ export interface LoadPlan {
   writers: number
   readers: number
   timeouts: Timeouts
+  /** How long a writer pauses between two moves, in the mean; 0 keeps the daemon as busy as it can be. */
+  thinkMs: number
 }
 
 export interface LoadReport extends Round {
@@ -38,6 +42,8 @@ interface Round {
   delivered: number
   streams: number
   loadedRssMb: number
+  /** How long this process kept itself from noticing anything, at the most. */
+  ownStallMs: number
   wrong: string[]
 }
 
@@ -56,10 +62,11 @@ export async function waitUnderLoad(plan: LoadPlan): Promise<LoadReport> {
     const random = new Random(plan.seed)
     const ground = await prepare(mortal)
     const warmUp = await round(mortal, ground, plan, random, plan.warmUpSeconds)
-    await everybodyGone(mortal, files)
+    await everybodyGone(mortal)
     const warm = await footprint(mortal.daemon)
     const measured = await round(mortal, ground, plan, random, plan.seconds)
-    await everybodyGone(mortal, files)
+    await everybodyGone(mortal)
+    await until(() => openFiles(mortal.daemon) <= files)
     const after = await footprint(mortal.daemon)
     return { seed: plan.seed, warm, after, ...measured, wrong: [...warmUp.wrong, ...measured.wrong] }
   } finally {
@@ -89,11 +96,15 @@ async function round(mortal: Mortal, ground: Ground, plan: LoadPlan, random: Ran
   const readers = Array.from({ length: plan.readers }, (_, i) => createReader(mortal, ground, i))
   await Promise.all(readers.map((reader) => reader.connected))
 
+  const stalls = monitorEventLoopDelay()
+  stalls.enable()
   const stop = new AbortController()
+  setMaxListeners(0, stop.signal)
   const following = waiters.map((waiter) => waiter.run())
+  await until(async () => ((await gauges(daemon)).waiting_calls ?? 0) >= waiters.length * 0.95)
   const writing = tracks
     .filter((track) => !track.stopped)
-    .map((track, i) => track.write(httpCaller(mortal, tokenFor(ground, i), agent), random.fork(), stop.signal))
+    .map((track, i) => track.write(httpCaller(mortal, tokenFor(ground, i), agent), random.fork(), plan.thinkMs, stop.signal))
   await new Promise((resolve) => setTimeout(resolve, seconds * 1_000))
   stop.abort()
   const { resident_bytes = 0 } = await gauges(daemon)
@@ -116,6 +127,7 @@ async function round(mortal: Mortal, ground: Ground, plan: LoadPlan, random: Ran
     delivered: sum(readers, (reader) => reader.seen.length),
     streams: sum(readers, (reader) => reader.connections),
     loadedRssMb: Math.round(resident_bytes / 1_048_576),
+    ownStallMs: Math.round(stalls.max / 1e6),
     wrong,
   }
 }
@@ -170,13 +182,12 @@ async function checkReaders({ daemon }: Mortal, readers: StreamReader[], head: n
   }
 }
 
-/** No call waits, no stream is open, no connection is left. */
-async function everybodyGone({ daemon }: Mortal, files: number): Promise<void> {
+/** No call waits, no stream is open, no session is left. */
+async function everybodyGone({ daemon }: Mortal): Promise<void> {
   await until(async () => {
     const { waiting_calls, event_streams, mcp_sessions } = await gauges(daemon)
     return waiting_calls === 0 && event_streams === 0 && mcp_sessions === 0
   })
-  await until(() => openFiles(daemon) <= files)
 }
 
 /** The first one is the owner's. */
@@ -205,6 +216,7 @@ export function describeLoad(report: LoadReport): string {
     `  in lockstep: ${delay(inLockstep)}`,
     `  free running: ${delay(behind)}`,
     ...(report.delivered ? [`  streams brought ${report.delivered} events over ${report.streams} connections`] : []),
+    `  longest stall of the event loop: ${after.stallMs} ms in the daemon, ${report.ownStallMs} ms in this process`,
     `  warm: ${size(warm)}; loaded: RSS ${report.loadedRssMb} MB; after: ${size(after)}`,
   ].join('\n')
 }

@@ -8,7 +8,7 @@ export const HOW = ['events', 'cursor', 'updated_at', 'status'] as const
 export type How = (typeof HOW)[number]
 
 /** Beyond its own timeout a wait may take so long on a busy machine, and no longer. */
-const GRACE_MS = 3_000
+const GRACE_MS = 5_000
 /** A wait that times out so long after a change was acknowledged has missed it. */
 const MISSED_MS = 1_000
 const STATUSES = ['BACKLOG', 'IN_PROGRESS', 'REVIEW', 'DONE']

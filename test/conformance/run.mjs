@@ -22,6 +22,8 @@ const REVISIONS = ['2025-11-25', '2026-07-28']
 const NOBODY = 'http://127.0.0.1:9'
 const LIMIT_MS = 180_000
 const verbose = process.argv.includes('--verbose')
+// What was started ends with this process, however it ends.
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1))
 
 const tools = await ensureTools()
 const { parse, stringify } = await import(pathToFileURL(join(tools.module('yaml'), 'dist/index.js')).href).then(({ default: yaml }) => yaml)

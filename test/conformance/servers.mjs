@@ -46,6 +46,8 @@ export async function startFixture() {
 
 async function start(args, env, folders, read) {
   const child = spawn(process.execPath, args, { env, stdio: ['pipe', 'pipe', 'pipe'] })
+  const reap = () => child.kill('SIGKILL')
+  process.once('exit', reap)
   let errors = ''
   child.stderr.setEncoding('utf8').on('data', (text) => (errors += text))
   const clean = () => {
@@ -67,9 +69,10 @@ async function start(args, env, folders, read) {
       proxy.close()
       if (child.exitCode === null) {
         const exited = once(child, 'exit')
-        child.kill('SIGKILL')
+        reap()
         await exited
       }
+      process.off('exit', reap)
       clean()
     },
   }

@@ -1,4 +1,6 @@
-// The official checkers, pinned by tools/package-lock.json and kept in .cache between runs.
+// The official checkers, pinned by tools/package-lock.json and kept in .cache between runs. To move to others, change
+// tools/package.json and run `npm install --package-lock-only` there, then
+// `node scripts/lockfile.mjs --fix test/conformance/tools/package-lock.json`.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -44,13 +46,15 @@ async function install(wanted) {
     for (const file of ['package.json', 'package-lock.json']) copyFileSync(join(WANTED, file), join(fresh, file))
     const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error']
     const { code, output } = await npm(['ci', ...flags], { cwd: fresh })
-    if (code !== 0) giveUp(code, output)
+    if (code !== 0) throw new Error(output, { cause: code })
     writeFileSync(join(fresh, '.stamp'), wanted)
     rmSync(INSTALLED, { recursive: true, force: true })
     renameSync(fresh, INSTALLED)
+  } catch (error) {
+    rmSync(fresh, { recursive: true, force: true })
+    giveUp(error.cause ?? error.code, error.message)
   } finally {
     clearInterval(heartbeat)
-    rmSync(fresh, { recursive: true, force: true })
   }
   say(`fetched in ${seconds(started)}`)
 }

@@ -108,6 +108,8 @@ export interface StreamOptions {
 /** A reader of GET /api/events. */
 export class Stream {
   readonly events: StreamedEvent[] = []
+  /** What a client sends as Last-Event-ID when it comes back. */
+  last: string | undefined
   readonly ended: Promise<void>
   readonly #response: IncomingMessage
   readonly #heard = new Set<() => void>()
@@ -133,12 +135,7 @@ export class Stream {
     outgoing.end()
     const [response] = (await once(outgoing, 'response')) as [IncomingMessage]
     if (response.statusCode !== 200) throw new Error(`the stream was refused with ${response.statusCode}`)
-    const stream = new Stream(response)
-    return stream
-  }
-
-  get last(): string | undefined {
-    return this.events.at(-1)?.id
+    return new Stream(response)
   }
 
   /** Resolves when what was heard so far is enough. */
@@ -175,6 +172,7 @@ export class Stream {
   #take(frame: string): void {
     const field = (name: string) => frame.split('\n').find((line) => line.startsWith(`${name}: `))?.slice(name.length + 2)
     const data = field('data')
+    this.last = field('id') ?? this.last
     if (data !== undefined) this.events.push({ id: field('id') as string, type: field('event') as string, data: JSON.parse(data) })
   }
 }

@@ -106,7 +106,7 @@ describe('[F25] waits', () => {
       await daemon.start()
       for (const [i, reader] of readers.entries()) {
         heard[i]?.push(...reader.events.map((event) => event.data.data.note_id))
-        readers[i] = await Stream.open(daemon, { after: reader.last ?? '1.2' })
+        readers[i] = await Stream.open(daemon, { after: reader.last })
       }
     }
     const { note_id } = await note('last')

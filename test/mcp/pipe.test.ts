@@ -6,7 +6,7 @@ import { TestDaemon } from '../../src/testing/daemon.ts'
 import { until } from '../../src/testing/signals.ts'
 import { type Connected, call, connect, MODERN } from './clients.ts'
 import { isAlive, killStarted, Pipe, startedPid } from './pipe.ts'
-import { INITIALIZE, modernCall, type Message } from './raw.ts'
+import { INITIALIZE, type Message, modernCall } from './raw.ts'
 import { Arrivals, health, waiters } from './waiting.ts'
 
 const ADMIN = ['--admin']
@@ -21,6 +21,7 @@ beforeEach(() => {
 afterEach(async () => {
   for (const client of clients.splice(0)) await client.close()
   for (const pipe of pipes.splice(0)) await pipe.kill()
+  await daemon.end('SIGKILL')
   await killStarted(daemon.home)
   await daemon.remove()
 })
@@ -118,30 +119,33 @@ describe('when the daemon is killed', () => {
     expect(await titles(pipe)).toEqual([...wanted].sort())
   })
 
-  test.each(['2025-11-25', MODERN] as const)('subscriptions go on at %s, and the client looks again at what it follows', async (version) => {
-    await withProject()
-    const { id: task_id } = (await daemon.call('task_create', { title: 'Watched' })).task
-    const uri = `signalbox://task/${task_id}`
-    const connected = await connect(daemon, 'stdio', version, { args: ADMIN })
-    clients.push(connected)
-    const { client } = connected
-    const [told, tools] = [new Arrivals<string>(), new Arrivals<true>()]
-    client.setNotificationHandler('notifications/resources/updated', ({ params }) => told.add(params.uri))
-    client.setNotificationHandler('notifications/tools/list_changed', () => tools.add(true))
-    const subscription = version === MODERN ? await client.listen({ toolsListChanged: true, resourceSubscriptions: [uri] }) : undefined
-    if (!subscription) await client.subscribeResource({ uri })
-    await call(connected, 'task_note', { task_id, body: 'before' })
-    expect(await told.next(() => true)).toBe(uri)
-    await daemon.end('SIGKILL')
-    expect(await told.next(() => true, { after: 1 })).toBe(uri)
-    await tools.next(() => true)
-    await call(connected, 'task_note', { task_id, body: 'after' })
-    expect(await told.next(() => true, { after: 2 })).toBe(uri)
-    if (subscription) await subscription.close()
-    else await client.unsubscribeResource({ uri })
-    await call(connected, 'task_note', { task_id, body: 'not wanted any more' })
-    expect(told.all).toHaveLength(3)
-  })
+  test.each(['2025-11-25', MODERN] as const)(
+    'subscriptions go on at %s, and the client looks again at what it follows',
+    async (version) => {
+      await withProject()
+      const { id: task_id } = (await daemon.call('task_create', { title: 'Watched' })).task
+      const uri = `signalbox://task/${task_id}`
+      const connected = await connect(daemon, 'stdio', version, { args: ADMIN })
+      clients.push(connected)
+      const { client } = connected
+      const [told, tools] = [new Arrivals<string>(), new Arrivals<true>()]
+      client.setNotificationHandler('notifications/resources/updated', ({ params }) => told.add(params.uri))
+      client.setNotificationHandler('notifications/tools/list_changed', () => tools.add(true))
+      const subscription = version === MODERN ? await client.listen({ toolsListChanged: true, resourceSubscriptions: [uri] }) : undefined
+      if (!subscription) await client.subscribeResource({ uri })
+      await call(connected, 'task_note', { task_id, body: 'before' })
+      expect(await told.next(() => true)).toBe(uri)
+      await daemon.end('SIGKILL')
+      expect(await told.next(() => true, { after: 1 })).toBe(uri)
+      await tools.next(() => true)
+      await call(connected, 'task_note', { task_id, body: 'after' })
+      expect(await told.next(() => true, { after: 2 })).toBe(uri)
+      if (subscription) await subscription.close()
+      else await client.unsubscribeResource({ uri })
+      await call(connected, 'task_note', { task_id, body: 'not wanted any more' })
+      expect(told.all).toHaveLength(3)
+    },
+  )
 
   test('twice in a row, with calls in between, it is still the same client to itself', async () => {
     const pipe = await open(ADMIN)
@@ -275,7 +279,7 @@ describe('the token', () => {
     const pipe = await open(NO_START)
     const [owner] = (await pipe.call('token_list')).tokens
     const { token } = await pipe.call('token_rotate', { token_id: owner.id })
-    expect(token).toMatch(/\w{20}/)
+    expect(token).toMatch(/^sbx_person_/)
     await until(() => daemon.token === token)
     expect(await pipe.call('agent_me')).toMatchObject({ error: { code: 'AUTH_STALE_TOKEN' } })
   })

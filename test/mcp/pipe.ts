@@ -1,6 +1,6 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { BIN, type TestDaemon } from '../../src/testing/daemon.ts'
@@ -89,9 +89,28 @@ export function isAlive(pid: number): boolean {
   }
 }
 
+/** Also the ones that are only starting: with the first one gone they would take its place, and stay. */
 export async function killStarted(home: string): Promise<void> {
-  const pid = startedPid(home)
-  if (pid === undefined || !isAlive(pid)) return
-  process.kill(pid, 'SIGKILL')
-  await until(() => !isAlive(pid))
+  await until(() => {
+    const serving = servingPids(home)
+    for (const pid of serving) process.kill(pid, 'SIGKILL')
+    return serving.length === 0
+  })
+}
+
+function servingPids(home: string): number[] {
+  if (process.platform !== 'linux') return [startedPid(home)].filter((pid) => pid !== undefined).filter(isAlive)
+  return readdirSync('/proc')
+    .filter(
+      (name) => /^\d+$/.test(name) && proc(name, 'environ').includes(`SIGNALBOX_HOME=${home}`) && proc(name, 'cmdline').includes('serve'),
+    )
+    .map(Number)
+}
+
+function proc(pid: string, file: string): string[] {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, 'utf8').split('\0')
+  } catch {
+    return []
+  }
 }

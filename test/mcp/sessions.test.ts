@@ -60,7 +60,8 @@ describe('a session from before a SIGKILL', () => {
 
   test('keeps the lane that it asked for', async () => {
     const session = await openSession(daemon, { query: '?lane=default' })
-    const create = async (query: string) => (await raw(daemon, toolCall(2, 'task_create', { title: 'x' }), { session, query })).message.result
+    const create = async (query: string) =>
+      (await raw(daemon, toolCall(2, 'task_create', { title: 'x' }), { session, query })).message.result
     expect((await create('')).structuredContent.error.code).toBe('PERMISSION_DENIED')
     await killAndRestart()
     expect((await create('')).structuredContent.error.code).toBe('PERMISSION_DENIED')
@@ -170,9 +171,7 @@ describe('[S5] equal request ids', () => {
   })
 
   test('of the stateless era are never crossed', async () => {
-    const answers = await Promise.all(
-      IDS.flatMap((id) => agents.map(({ token }) => raw(daemon, modernCall(id, 'agent_me'), { token }))),
-    )
+    const answers = await Promise.all(IDS.flatMap((id) => agents.map(({ token }) => raw(daemon, modernCall(id, 'agent_me'), { token }))))
     expect(answers.map(({ message }) => [message.id, message.result.structuredContent.id])).toEqual(
       IDS.flatMap((id) => agents.map(({ agent_id }) => [id, agent_id])),
     )
@@ -182,7 +181,9 @@ describe('[S5] equal request ids', () => {
     const pipes = await Promise.all(agents.map(({ token }) => connect(daemon, 'stdio', '2025-11-25', { token, args: ['--no-start'] })))
     const answers = await Promise.all(IDS.flatMap(() => pipes.map((pipe) => call(pipe, 'agent_me'))))
     expect(answers.map(({ id }) => id)).toEqual(IDS.flatMap(() => agents.map(({ agent_id }) => agent_id)))
-    expect(await refused(pipes[1] as (typeof pipes)[0], 'setting_update', { key: 'x', value: 1 })).toMatchObject({ code: 'PERMISSION_DENIED' })
+    expect(await refused(pipes[1] as (typeof pipes)[0], 'setting_update', { key: 'x', value: 1 })).toMatchObject({
+      code: 'PERMISSION_DENIED',
+    })
     await Promise.all(pipes.map((pipe) => pipe.close()))
   })
 })

@@ -107,7 +107,9 @@ test('a long wait reports progress on every transport and version, and returns w
   const { id: task_id } = (await daemon.call('task_create', { title: 'Watched by many' })).task
   const clients = await Promise.all(EVERY_WAY.map(({ transport, version }) => connect(daemon, transport, version)))
   const reports = clients.map(() => deferred<{ progress: number }>())
-  const waits = clients.map((connected, i) => call(connected, 'task_wait', { task_id }, { onprogress: reports[i]?.resolve, timeout: 60_000 }))
+  const waits = clients.map((connected, i) =>
+    call(connected, 'task_wait', { task_id }, { onprogress: reports[i]?.resolve, timeout: 60_000 }),
+  )
   await waiters(daemon, clients.length)
   expect(await Promise.all(reports.map(({ promise }) => promise))).toEqual(clients.map(() => ({ progress: 1, message: 'waiting' })))
   await daemon.call('task_move', { task_id, status: 'IN_PROGRESS' })
@@ -150,7 +152,8 @@ describe('what the address asks for', () => {
   ] as const
 
   test.each(ways)('toolsets narrow the list, over $transport at $version', async ({ transport, version }) => {
-    const options = transport === 'http' ? { query: '?toolsets=project,system' } : { args: ['--admin', '--no-start', '--toolsets', 'project,system'] }
+    const options =
+      transport === 'http' ? { query: '?toolsets=project,system' } : { args: ['--admin', '--no-start', '--toolsets', 'project,system'] }
     const connected = await connect(daemon, transport, version, options)
     const names = (await connected.client.listTools()).tools.map(({ name }) => name)
     expect(names).toEqual(expect.arrayContaining(['project_create', 'system_health']))

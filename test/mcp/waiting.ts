@@ -23,7 +23,10 @@ export class Arrivals<T> {
   /** One that is there already counts, unless it came before `after`. */
   next(fits: (item: T) => boolean, { after = 0, withinMs = 20_000 } = {}): Promise<T> {
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => done(() => reject(new Error(`nothing fits among ${JSON.stringify(this.all).slice(0, 2_000)}`))), withinMs)
+      const timer = setTimeout(
+        () => done(() => reject(new Error(`nothing fits among ${JSON.stringify(this.all).slice(0, 2_000)}`))),
+        withinMs,
+      )
       const done = (settle: () => void) => {
         clearTimeout(timer)
         this.#waiting.delete(look)

@@ -41,10 +41,10 @@ async function principalOf(view: Tx, token: TokenRow): Promise<Principal | undef
   const store = agentStore(view)
   if (token.kind === 'agent') {
     const agent = await store.agent(token.principal)
-    return agent && agentPrincipal(agent, token.id)
+    return agent && { ...agentPrincipal(agent, token.id), expiresAt: token.expires_at ?? undefined }
   }
   const person = await store.person(token.principal)
-  return person && personPrincipal(person, token.id)
+  return person && { ...personPrincipal(person, token.id), expiresAt: token.expires_at ?? undefined }
 }
 
 function personPrincipal(row: PersonRow, tokenId: string): Principal {

@@ -475,7 +475,7 @@ describe('assigning', () => {
     for (const agent of [ann, bob]) expect((await agent.call('agent_me')).task_id).toBe(agent.id === assignee_id ? task.id : null)
   })
 
-  test('[T22] what moves a task next is derived: dependency, running, human, or nothing when it is done', async ({ app }) => {
+  test('[T21] what moves a task next is derived: dependency, running, human, or nothing when it is done', async ({ app }) => {
     const blocker = await app.task()
     const task = await app.task({ blocked_by: [blocker.id] })
     const attention = async () => (await get(app, task)).attention
@@ -524,7 +524,7 @@ describe('plans', () => {
     todos: [{ content: 'think' }],
   }
 
-  test('[T18] a planner proposes; what an operator accepts becomes tasks with their order, in one step', async ({ app }) => {
+  test('[T17] a planner proposes; what an operator accepts becomes tasks with their order, in one step', async ({ app }) => {
     const project_id = await app.project()
     const planner = await app.agent('planner')
     const { plan_id, status } = await planner.call('plan_propose', PLAN)
@@ -544,7 +544,7 @@ describe('plans', () => {
     ])
   })
 
-  test('[T18] a plan is decided once, also when two decide at the same time', async ({ app }) => {
+  test('[T17] a plan is decided once, also when two decide at the same time', async ({ app }) => {
     await app.project()
     const { plan_id } = await app.owner.call('plan_propose', PLAN)
     const both = await Promise.all([true, false].map((accept) => app.owner.invoke('plan_accept', { plan_id, accept })))
@@ -552,14 +552,14 @@ describe('plans', () => {
     expect((await app.owner.call('task_list')).tasks).toHaveLength(both[0]?.ok ? 3 : 0)
   })
 
-  test('[T18] a rejected plan makes no task', async ({ app }) => {
+  test('[T17] a rejected plan makes no task', async ({ app }) => {
     await app.project()
     const { plan_id } = await app.owner.call('plan_propose', PLAN)
     expect(await app.owner.call('plan_accept', { plan_id, accept: false })).toMatchObject({ status: 'rejected', task_ids: [] })
     expect((await app.owner.call('task_list')).tasks).toEqual([])
   })
 
-  test('[T18] a plan whose order does not work out is refused when it is proposed', async ({ app }) => {
+  test('[T17] a plan whose order does not work out is refused when it is proposed', async ({ app }) => {
     await app.project()
     const refused = (tasks: unknown[]) => app.owner.refused('plan_propose', { tasks })
     expect(await refused([{ title: 'a', after: [0] }])).toMatchObject({
@@ -581,7 +581,7 @@ describe('waiting', () => {
     return { answer }
   }
 
-  test('[T19] TASK_CHANGED: the status changed during the wait', async ({ app }) => {
+  test('[T18] TASK_CHANGED: the status changed during the wait', async ({ app }) => {
     const task = await app.task()
     const { answer } = await waiting(app, task)
     const { task: moved } = await app.owner.call('task_move', { task_id: task.id, status: 'IN_PROGRESS' })
@@ -599,7 +599,7 @@ describe('waiting', () => {
     })
   })
 
-  test('[T19] only a change of status or a deletion counts', async ({ app }) => {
+  test('[T18] only a change of status or a deletion counts', async ({ app }) => {
     const task = await app.task()
     const { answer } = await waiting(app, task)
     await app.owner.call('task_update', { task_id: task.id, title: 'no status' })
@@ -610,7 +610,7 @@ describe('waiting', () => {
     expect(await answer).toMatchObject({ code: 'TASK_CHANGED', current_status: 'IN_PROGRESS' })
   })
 
-  test('[T19] ALREADY_AT_STATUS comes before CHANGED_SINCE_CURSOR, and both at once', async ({ app }) => {
+  test('[T18] ALREADY_AT_STATUS comes before CHANGED_SINCE_CURSOR, and both at once', async ({ app }) => {
     const task = await app.task()
     await app.owner.call('task_move', { task_id: task.id, status: 'IN_PROGRESS' })
     const since = { from_updated_at: task.updated_at }
@@ -625,7 +625,7 @@ describe('waiting', () => {
     expect(await wait(app.owner, task, { from_updated_at: updated_at, timeout_seconds: 0.001 })).toMatchObject({ code: 'WAIT_TIMEOUT' })
   })
 
-  test('[T19] a change of something else since from_updated_at is not a change', async ({ app }) => {
+  test('[T18] a change of something else since from_updated_at is not a change', async ({ app }) => {
     const task = await app.task()
     await app.owner.call('task_update', { task_id: task.id, title: 'x' })
     expect(await wait(app.owner, task, { from_updated_at: task.updated_at, timeout_seconds: 0.001 })).toMatchObject({
@@ -633,7 +633,7 @@ describe('waiting', () => {
     })
   })
 
-  test('[T19] with target statuses it passes over the others', async ({ app }) => {
+  test('[T18] with target statuses it passes over the others', async ({ app }) => {
     const task = await app.task()
     const { answer } = await waiting(app, task, { wait_for_status: ['REVIEW', 'DONE'] })
     for (const status of ['IN_PROGRESS', 'BACKLOG', 'IN_PROGRESS', 'REVIEW'])
@@ -641,7 +641,7 @@ describe('waiting', () => {
     expect(await answer).toMatchObject({ code: 'TASK_CHANGED', previous_status: 'BACKLOG', current_status: 'REVIEW' })
   })
 
-  test('[T19] WAIT_TIMEOUT: its own time is over; with resume: true it is only ours', async ({ app }) => {
+  test('[T18] WAIT_TIMEOUT: its own time is over; with resume: true it is only ours', async ({ app }) => {
     const task = await app.task()
     expect(await wait(app.owner, task, { timeout_seconds: 0.001 })).toMatchObject({
       code: 'WAIT_TIMEOUT',
@@ -660,7 +660,7 @@ describe('waiting', () => {
     })
   })
 
-  test('[T19] WAIT_INTERRUPTED: the caller went away, or the daemon stopped', async ({ app }) => {
+  test('[T18] WAIT_INTERRUPTED: the caller went away, or the daemon stopped', async ({ app }) => {
     const task = await app.task()
     const gone = new AbortController()
     const first = await waiting(app, task, {}, { signal: gone.signal })
@@ -674,7 +674,7 @@ describe('waiting', () => {
     expect(await wait(app.owner, task, { cursor })).toMatchObject({ code: 'TASK_CHANGED' })
   })
 
-  test('[T19] TASK_DELETED: during the wait, or before it', async ({ app }) => {
+  test('[T18] TASK_DELETED: during the wait, or before it', async ({ app }) => {
     const task = await app.task()
     const { answer } = await waiting(app, task, { wait_for_status: ['DONE'] })
     await app.owner.call('task_delete', { task_id: task.id })
@@ -682,7 +682,7 @@ describe('waiting', () => {
     expect(await wait(app.owner, task)).toMatchObject({ code: 'TASK_DELETED', task: null })
   })
 
-  test('[T20] a change between the snapshot and the wait is not missed, by cursor or by updated_at', async ({ app }) => {
+  test('[T19] a change between the snapshot and the wait is not missed, by cursor or by updated_at', async ({ app }) => {
     const task = await app.task()
     const { cursor } = await app.owner.call('task_list')
     await app.owner.call('task_move', { task_id: task.id, status: 'IN_PROGRESS' })
@@ -696,7 +696,7 @@ describe('waiting', () => {
     expect(await wait(app.owner, task, { from_updated_at: task.updated_at })).toMatchObject({ code: 'CHANGED_SINCE_CURSOR' })
   })
 
-  test('[T20] a chain of waits, each from the cursor of the one before, sees every move', async ({ app }) => {
+  test('[T19] a chain of waits, each from the cursor of the one before, sees every move', async ({ app }) => {
     const task = await app.task()
     const moves = ['IN_PROGRESS', 'REVIEW', 'IN_PROGRESS', 'BACKLOG', 'IN_PROGRESS', 'REVIEW']
     const seen: string[] = []
@@ -720,13 +720,13 @@ describe('waiting', () => {
     expect(seen).toEqual(moves)
   })
 
-  test.for([0, -1, -0.001, '30', null, true, Number.NaN])('[T21] a timeout of %s is INVALID_TIMEOUT', async (timeout_seconds, { app }) => {
+  test.for([0, -1, -0.001, '30', null, true, Number.NaN])('[T20] a timeout of %s is INVALID_TIMEOUT', async (timeout_seconds, { app }) => {
     const task = await app.task()
     const error = await app.owner.refused('task_wait', { task_id: task.id, timeout_seconds })
     expect(error).toMatchObject({ code: 'INVALID_TIMEOUT', message: expect.stringContaining('above 0') })
   })
 
-  test('[T21] a longer timeout than the maximum is capped, and both are settings in force at once', async ({ app }) => {
+  test('[T20] a longer timeout than the maximum is capped, and both are settings in force at once', async ({ app }) => {
     const task = await app.task()
     await app.owner.call('setting_update', { key: 'general.tasks_wait_max_timeout_seconds', value: 1 })
     const began = performance.now()
@@ -737,7 +737,7 @@ describe('waiting', () => {
     expect(elapsed).toBeLessThan(20_000)
   })
 
-  test('[T19] a cursor that is none is refused, also when the wait would end at once', async ({ app }) => {
+  test('[T18] a cursor that is none is refused, also when the wait would end at once', async ({ app }) => {
     const task = await app.task()
     for (const cursor of ['garbage', 'zz.zzz']) {
       expect(await app.owner.refused('task_wait', { task_id: task.id, cursor, wait_for_status: ['BACKLOG'] })).toMatchObject({
@@ -746,7 +746,7 @@ describe('waiting', () => {
     }
   })
 
-  test('[T20] an agent is not left waiting for what the log does not show to it', async ({ app }) => {
+  test('[T19] an agent is not left waiting for what the log does not show to it', async ({ app }) => {
     const task = await app.task()
     const { project_id } = await app.owner.call('project_create', { name: 'Elsewhere' })
     const stranger = await app.agent('orchestrator', { project_id })

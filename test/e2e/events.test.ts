@@ -1,0 +1,207 @@
+import { once } from 'node:events'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { TestDaemon } from '../../src/testing/daemon.ts'
+import { bearer, dial, exchange, Stream, type StreamedEvent, send, until } from './support.ts'
+
+let daemon: TestDaemon
+let web: string
+let shop: string
+
+beforeAll(async () => {
+  daemon = await TestDaemon.start()
+  web = (await daemon.call('project_create', { name: 'Web' })).project_id
+  shop = (await daemon.call('project_create', { name: 'Shop' })).project_id
+})
+afterAll(() => daemon.remove())
+
+const types = (stream: Stream) => stream.events.map((event) => event.type)
+const agentIn = (project_id?: string) => daemon.call('agent_invite', { role: 'orchestrator', project_id })
+const task = (project_id: string, title = 'x') => daemon.call('task_create', { project_id, title })
+const cursor = async (): Promise<string> => (await daemon.call('task_list')).cursor
+
+/** Something that everybody hears, so that what was not heard before it was not sent. */
+async function marker(...streams: Stream[]): Promise<void> {
+  const { log_id } = await daemon.call('decision_log', { title: 'marker', body: 'x' })
+  for (const stream of streams) await stream.heard((events) => events.some((event) => event.data.subject === log_id))
+}
+
+describe('GET /api/events', () => {
+  test('[P3] what one does, all who may know hear, in one order', async () => {
+    const streams = await Promise.all(Array.from({ length: 5 }, () => Stream.open(daemon)))
+    const made = await Promise.all(Array.from({ length: 20 }, (_, i) => task(web, `${i}`)))
+    await marker(...streams)
+    const order = streams[0]?.events.map((event) => event.id)
+    for (const stream of streams) {
+      expect(stream.events.map((event) => event.id)).toEqual(order)
+      expect(types(stream).filter((type) => type === 'task.created')).toHaveLength(20)
+      expect(new Set(stream.events.slice(0, 20).map((event) => event.data.subject))).toEqual(new Set(made.map((answer) => answer.task_id)))
+      stream.close()
+    }
+  })
+
+  test('[S2] private events and other projects never reach a reader without the right, live, resumed or waited for', async () => {
+    const [inWeb, inShop, anywhere] = [await agentIn(web), await agentIn(shop), await agentIn()]
+    const before = await cursor()
+    const readers = [daemon.token, inWeb.token, inShop.token, anywhere.token]
+    const live = await Promise.all(readers.map((token) => Stream.open(daemon, { token })))
+    const invited = await daemon.call('agent_invite', { role: 'worker', project_id: web })
+    await daemon.call('setting_update', { key: 'limits.agent_burst', value: 499 })
+    await daemon.call('token_rotate', { token_id: invited.token_id })
+    await daemon.call('token_revoke', { agent_id: invited.agent_id })
+    await daemon.call('person_invite', { name: 'Eve' })
+    await task(web, 'web')
+    await task(shop, 'shop')
+    await marker(...live)
+    const resumed = await Promise.all(readers.map((token) => Stream.open(daemon, { token, after: before })))
+    await marker(...resumed)
+    const waited = await Promise.all(readers.map((token) => daemon.call('event_wait', { cursor: before, limit: 200 }, token)))
+
+    const seen = (events: { type: string; data: { title?: string } }[]) =>
+      events.map((event) => (event.type === 'task.created' ? `task ${event.data.title}` : event.type)).filter((type) => type !== 'decision.logged')
+    const everything = ['agent.invited', 'setting.changed', 'token.rotated', 'token.ended', 'person.invited', 'task web', 'task shop']
+    const allowed = [everything, ['task web'], ['task shop'], ['task web', 'task shop']]
+    for (const [i, expected] of allowed.entries()) {
+      const streamed = (stream: Stream | undefined) => seen(stream?.events.map((event) => event.data) ?? [])
+      expect(streamed(live[i])).toEqual(expected)
+      expect(streamed(resumed[i])).toEqual(expected)
+      expect(seen(waited[i].events)).toEqual(expected)
+    }
+    for (const stream of [...live, ...resumed]) stream.close()
+  })
+
+  test('[S2] a stream ends with its token: revoked or rotated, also when more comes in the same commit', async () => {
+    const [revoked, rotated] = [await agentIn(web), await agentIn(web)]
+    const ended = await Promise.all([revoked, rotated].map(({ token }) => Stream.open(daemon, { token })))
+    const stays = await Stream.open(daemon)
+    // In one packet, so that one commit holds the end of the token and what must not be heard any more.
+    const post = (tool: string, input: object, last = false) => {
+      const body = JSON.stringify(input)
+      const head = `POST /api/tools/${tool} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer ${daemon.token}\r\ncontent-type: application/json\r\n`
+      return `${head}content-length: ${body.length}\r\nconnection: ${last ? 'close' : 'keep-alive'}\r\n\r\n${body}`
+    }
+    const after = (n: number) => post('task_create', { project_id: web, title: `after ${n}` })
+    await exchange(
+      daemon,
+      [
+        post('token_revoke', { agent_id: revoked.agent_id }),
+        post('token_rotate', { token_id: rotated.token_id }),
+        ...[1, 2, 3].map(after),
+        post('task_create', { project_id: web, title: 'last' }, true),
+      ].join(''),
+    )
+    await Promise.all(ended.map((stream) => stream.ended))
+    expect(ended.map((stream) => types(stream))).toEqual([[], []])
+    await marker(stays)
+    expect(types(stays).filter((type) => type === 'task.created')).toHaveLength(4)
+    expect((await daemon.call('system_health')).ok).toBe(true)
+    await expect(Stream.open(daemon, { token: revoked.token })).rejects.toThrow('401')
+    stays.close()
+  })
+
+  test('a filter lets through what it names', async () => {
+    const before = await cursor()
+    const { task_id } = await task(web)
+    await daemon.call('task_note', { task_id, body: 'x' })
+    await task(shop)
+    await daemon.call('setting_update', { key: 'limits.agent_burst', value: 498 })
+    await daemon.call('task_move', { task_id, status: 'IN_PROGRESS' })
+    const wanted: [string, string[]][] = [
+      ['', ['task.created', 'task.noted', 'task.created', 'setting.changed', 'task.moved']],
+      ['?types=task.*', ['task.created', 'task.noted', 'task.created', 'task.moved']],
+      ['?types=task.moved,setting.changed', ['setting.changed', 'task.moved']],
+      [`?project=${web}`, ['task.created', 'task.noted', 'task.moved']],
+      [`?task=${task_id}&types=task.noted`, ['task.noted']],
+      ['?types=task', []],
+      ['?types=nothing.*', []],
+      ['?types=%', []],
+      ["?project=x' OR 1=1", []],
+    ]
+    for (const [query, expected] of wanted) {
+      const resumed = await Stream.open(daemon, { after: before, query: encodeURI(query) })
+      await resumed.heard((events) => events.length >= expected.length)
+      expect([query, types(resumed)]).toEqual([query, expected])
+      resumed.close()
+    }
+    const live = await Stream.open(daemon, { query: '?types=task.noted' })
+    await daemon.call('task_move', { task_id, status: 'BACKLOG' })
+    await daemon.call('task_note', { task_id, body: 'x' })
+    await live.heard((events) => events.length > 0)
+    expect(types(live)).toEqual(['task.noted'])
+    live.close()
+  })
+
+  test('a cursor that this log never gave is a clear answer, not a silent stream', async () => {
+    for (const after of ['1.zzzzzz', '9.1', 'nonsense', '-1', '1.-1', "1.1' OR 1=1", '1.zzzzzzzzzzz', 'x'.repeat(5_000)]) {
+      const answer = await send(daemon.url, { path: '/api/events', headers: { ...bearer(daemon.token), 'last-event-id': after } })
+      expect([after.slice(0, 20), answer.status, answer.json.error.code]).toEqual([after.slice(0, 20), 400, 'INVALID_CURSOR'])
+    }
+  })
+})
+
+describe('readers that do not keep up', () => {
+  /** About 18 kB in one event, for people only. */
+  const bulky = (n: number) => daemon.call('setting_update', { key: 'roles.planner.deny', value: Array.from({ length: 100 }, (_, i) => `${n} ${i} `.padEnd(60, '鉄')) })
+  const numberOf = (event: StreamedEvent) => Number(event.data.data.value[0].split(' ')[0])
+  const numbers = (stream: Stream) => stream.events.filter((event) => event.type === 'setting.changed').map(numberOf)
+  const COUNT = 600
+
+  test('[S15] one that stops reading is cut off; it comes back with Last-Event-ID and has missed nothing', async () => {
+    const slow = await Stream.open(daemon, { query: '?types=setting.changed' })
+    const quick = await Stream.open(daemon, { query: '?types=setting.changed' })
+    slow.pause()
+    for (let n = 0; n < COUNT; n += 20) await Promise.all(Array.from({ length: 20 }, (_, i) => bulky(n + i)))
+    await quick.heard((events) => events.length === COUNT)
+    await until(async () => (await streamsOpen()) === 1, async () => `the slow one is cut, not ${await streamsOpen()} open`)
+    slow.resume()
+    await slow.ended
+    expect(slow.events.length).toBeLessThan(COUNT)
+    const heard = numbers(slow)
+    let last = slow.last
+    for (let again = 0; heard.length < COUNT && again < 5; again++) {
+      const back = await Stream.open(daemon, { query: '?types=setting.changed', after: last })
+      await Promise.race([back.heard((events) => heard.length + events.length >= COUNT).catch(() => {}), back.ended])
+      heard.push(...numbers(back))
+      last = back.last
+      back.close()
+    }
+    expect(heard).toEqual(numbers(quick))
+    expect([...heard].sort((a, b) => a - b)).toEqual(Array.from({ length: COUNT }, (_, i) => i))
+    quick.close()
+  })
+
+  test('one that reads as fast as it can gets a long backlog in one go', async () => {
+    const all = await Stream.open(daemon, { query: '?types=setting.changed', after: '1.0' })
+    await all.heard((events) => events.length >= COUNT)
+    expect(numbers(all).slice(-3).length).toBe(3)
+    all.close()
+  })
+
+  test('[S15] many readers cost the others nothing: all hear, calls stay fast', async () => {
+    const streams = await Promise.all(Array.from({ length: 200 }, () => Stream.open(daemon)))
+    const sleepers = await Promise.all(
+      Array.from({ length: 20 }, async () => {
+        const socket = await dial(daemon)
+        socket.write(`GET /api/events HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer ${daemon.token}\r\n\r\n`)
+        await once(socket, 'readable')
+        return socket
+      }),
+    )
+    let slowest = 0
+    for (let i = 0; i < 30; i++) {
+      const asked = performance.now()
+      await task(web, `${i}`)
+      slowest = Math.max(slowest, performance.now() - asked)
+    }
+    await marker(...streams)
+    for (const stream of streams) expect(types(stream).filter((type) => type === 'task.created')).toHaveLength(30)
+    expect(slowest).toBeLessThan(1_000)
+    for (const stream of streams) stream.close()
+    for (const socket of sleepers) socket.destroy()
+    await until(async () => (await streamsOpen()) === 0, 'all are gone')
+  })
+
+  async function streamsOpen(): Promise<number> {
+    const { text } = await send(daemon.url, { path: '/metrics', headers: bearer(daemon.token) })
+    return Number(/^signalbox_event_streams (\d+)$/m.exec(text)?.[1])
+  }
+})
