@@ -24,18 +24,24 @@ export interface SessionStore {
   keep(ids: string[]): Promise<void>
 }
 
+/** Clients seldom say goodbye: without a limit one that begins anew for each call would fill the disk. */
+const MOST_PER_TOKEN = 200
 const WEEK_MS = 7 * 86_400_000
 
 export function createSessionStore(storage: Storage, now: () => number): SessionStore {
   return {
     find: (id) => tables<CoreTables>(storage.view).selectFrom('mcp_sessions').selectAll().where('id', '=', id).executeTakeFirst(),
     async add(session) {
-      await storage.write((tx) =>
-        tables<CoreTables>(tx)
+      await storage.write(async (tx) => {
+        const db = tables<CoreTables>(tx)
+        await db
           .insertInto('mcp_sessions')
           .values({ ...session, at: now(), seen_at: now() })
-          .execute(),
-      )
+          .execute()
+        const ofToken = db.selectFrom('mcp_sessions').select('id').where('token', '=', session.token)
+        const newestFirst = await ofToken.orderBy('seen_at', 'desc').orderBy('id', 'desc').execute()
+        for (const { id } of newestFirst.slice(MOST_PER_TOKEN)) await db.deleteFrom('mcp_sessions').where('id', '=', id).execute()
+      })
     },
     async remove(id) {
       await storage.write((tx) => tables<CoreTables>(tx).deleteFrom('mcp_sessions').where('id', '=', id).execute())

@@ -6,6 +6,7 @@ import { auditRows, put, rowCounts, withProbe, written } from '../testing/probe.
 import { type Fate, faulty, holdNextWrite, until } from '../testing/signals.ts'
 import { refuse } from './error.ts'
 import { defineEvent } from './event.ts'
+import type { CallRecord } from './log.ts'
 import { defineTool } from './tool.ts'
 
 const SECRET = `sbx_agent_${'x'.repeat(43)}`
@@ -456,12 +457,14 @@ describe('bad input', () => {
     ['a word of the language', '__proto__'],
     ['another one', 'constructor'],
   ] as const)('[K24] even a name that is %s is refused and audited', async ([, name]) => {
-    const app = await open()
+    const records: CallRecord[] = []
+    const app = await open({ onCall: (record) => records.push(record) })
     expect(await app.owner.refused(name)).toMatchObject({ code: 'TOOL_NOT_FOUND' })
-    const row = (await auditRows(app)).at(-1)
-    expect(row).toMatchObject({ outcome: 'refused', code: 'TOOL_NOT_FOUND' })
-    expect(row?.tool).not.toContain('\0')
-    expect(row?.tool.isWellFormed()).toBe(true)
+    expect((await auditRows(app)).at(-1)).toMatchObject({ outcome: 'refused', code: 'TOOL_NOT_FOUND' })
+    const [record] = records
+    expect(record?.tool).not.toContain('\0')
+    expect(record?.tool.isWellFormed()).toBe(true)
+    expect(record?.tool.length).toBeLessThanOrEqual(100)
   })
 
   test('[K24] a tool of the daemon itself is on no surface', async () => {

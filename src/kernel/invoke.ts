@@ -114,9 +114,8 @@ export class Kernel {
     const call = this.#open(request, who.principal)
     let leave = () => {}
     try {
-      leave = this.#admit(call)
+      leave = this.admit(who.principal)
     } catch (error) {
-      this.parts.countRefusal(who.principal.id, 'RATE_LIMITED')
       return this.#shape(call, (error as Refusal).body)
     }
     try {
@@ -127,6 +126,18 @@ export class Kernel {
       return await this.#fail(call, error)
     } finally {
       leave()
+    }
+  }
+
+  /** Throws RATE_LIMITED, or returns what to call when it is over. Surfaces ask for what is no call: a session, a stream, a list. */
+  admit(principal: Principal): () => void {
+    if (principal.kind === 'system') return () => {}
+    const of = (what: string) => this.parts.settings.get<number>(`limits.${principal.kind}_${what}`)
+    try {
+      return this.parts.limit.enter(principal.tokenId ?? principal.id, { perSecond: of('calls_per_second'), burst: of('burst') })
+    } catch (error) {
+      this.parts.countRefusal(principal.id, 'RATE_LIMITED')
+      throw error
     }
   }
 
@@ -165,13 +176,6 @@ export class Kernel {
   #open(request: Request, principal: Principal): Call {
     const { host } = this.parts
     return { id: host.id('call'), at: host.now(), began: host.monotonic(), request, lane: request.lane ?? 'admin', principal, input: null }
-  }
-
-  #admit(call: Call): () => void {
-    const { principal } = call
-    if (principal.kind === 'system') return () => {}
-    const of = (what: string) => this.parts.settings.get<number>(`limits.${principal.kind}_${what}`)
-    return this.parts.limit.enter(principal.tokenId ?? principal.id, { perSecond: of('calls_per_second'), burst: of('burst') })
   }
 
   async #serve(call: Call, found: Found): Promise<Answer> {

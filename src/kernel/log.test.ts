@@ -93,6 +93,18 @@ describe('the feed', () => {
     expect(feed.waiters + feed.readers).toBe(0)
   })
 
+  test('[K21] an event that is told late, to one whose cursor is already behind it, ends nothing', async () => {
+    const { log, open } = smallLog()
+    const feed = await open()
+    log.add()
+    const waiting = feed.wait(SYSTEM, '1', {}, { timeoutMs: 20_000, holdMs: 20_000, signal: new AbortController().signal })
+    await feed.pump()
+    expect(feed.waiters).toBe(1)
+    log.add()
+    await feed.pump()
+    expect((await waiting).events.map((event) => event.cursor)).toEqual(['2'])
+  })
+
   test('[K21] an event that does not fit wakes nobody up for good', async () => {
     const { log, open } = smallLog()
     const feed = await open()

@@ -30,6 +30,9 @@ type Env = { Bindings: HttpBindings }
 type Ctx = Context<Env>
 
 const MAX_BODY = 1_048_576
+const MOST_NESTED = 64
+/** The methods that go through the kernel's door. */
+const MCP_CALLS = new Set(['tools/call', 'resources/read'])
 const LOOPBACK = ['localhost', '127.0.0.1', '[::1]']
 
 export function createHttp(parts: HttpParts): Hono<Env> {
@@ -48,7 +51,8 @@ export function createHttp(parts: HttpParts): Hono<Env> {
   app.onError((error, c) => {
     if (error instanceof Refusal) return answerError(c, error.body)
     if (error instanceof TransientFault) return answerError(c, { code: 'TRANSIENT_ERROR', message: CODES.TRANSIENT_ERROR.meaning })
-    parts.log('request failed', { path: c.req.path, error: String(error) })
+    // A client that hung up is no failure of ours, and a storm of them must not fill the log.
+    if (!c.req.raw.signal.aborted) parts.log('request failed', { path: c.req.path, error: String(error) })
     return answerError(c, { code: 'INTERNAL_ERROR', message: 'Signalbox failed on this request.' })
   })
   app.notFound((c) =>
@@ -69,12 +73,13 @@ export function createHttp(parts: HttpParts): Hono<Env> {
   })
 
   app.get('/metrics', async (c) => {
-    await requirePrincipal(c, parts)
+    admit(c, parts, (await requirePrincipal(c, parts)).principal)
     return c.text(parts.metrics.render(gauges(parts)))
   })
 
   app.get('/api/tools', async (c) => {
     const { principal } = await requirePrincipal(c, parts)
+    admit(c, parts, principal)
     const found = parts.kernel.permitted(principal, laneOf(c), c.req.query('dialect'))
     return c.json({
       ok: true,
@@ -111,6 +116,7 @@ export function createHttp(parts: HttpParts): Hono<Env> {
 
   app.get('/api/events', async (c) => {
     const { principal } = await requirePrincipal(c, parts)
+    admit(c, parts, principal)
     const after = c.req.header('last-event-id') ?? c.req.query('after') ?? parts.feed.head
     // A bad cursor must be a clear answer, not a stream that never speaks.
     await parts.ledger.tail(parts.kernel.parts.storage.view, after, {}, 1)
@@ -121,6 +127,7 @@ export function createHttp(parts: HttpParts): Hono<Env> {
   app.all('/mcp', async (c) => {
     const found = await requirePrincipal(c, parts)
     const body = c.req.method === 'POST' ? await jsonBody(c) : undefined
+    if (!MCP_CALLS.has(String((body as { method?: unknown } | undefined)?.method))) admit(c, parts, found.principal)
     const dialect = c.req.query('dialect')
     if (dialect !== undefined) parts.kernel.parts.registry.dialect(dialect)
     const response = await parts.mcp.handle(c.req.raw, body, {
@@ -130,7 +137,7 @@ export function createHttp(parts: HttpParts): Hono<Env> {
       source: sourceOf(c),
       dialect,
       toolsets: c.req.query('toolsets')?.split(','),
-      whenOver: (then) => (c.env.outgoing.destroyed ? then() : c.env.outgoing.once('close', then)),
+      whenOver: (then) => whenOver(c, then),
     })
     if (response.status === 404 && c.req.header('mcp-session-id'))
       parts.kernel.parts.countRefusal(found.principal.id, 'MCP_SESSION_NOT_FOUND')
@@ -160,6 +167,16 @@ function harden(c: Ctx): void {
   c.res.headers.set('referrer-policy', 'no-referrer')
   c.res.headers.set('content-security-policy', "default-src 'none'; frame-ancestors 'none'")
   if (!c.res.headers.has('cache-control')) c.res.headers.set('cache-control', 'no-store')
+}
+
+/** What does not come to the kernel's door is limited here: a storm of sessions or streams costs as much as one of calls. */
+function admit(c: Ctx, parts: HttpParts, principal: Principal): void {
+  whenOver(c, parts.kernel.admit(principal))
+}
+
+function whenOver(c: Ctx, then: () => void): void {
+  if (c.env.outgoing.destroyed) then()
+  else c.env.outgoing.once('close', then)
 }
 
 async function requirePrincipal(c: Ctx, parts: HttpParts): Promise<{ principal: Principal; secret: string }> {
@@ -192,11 +209,23 @@ async function jsonBody(c: Ctx): Promise<unknown> {
       hint: 'Send less at once; keep long text in files of the repository.',
     })
   if (read.text === '') return {}
+  const body = parsed(read.text)
+  if (isDeeperThan(MOST_NESTED, body)) throw refuse('INVALID_INPUT', `The body is nested deeper than ${MOST_NESTED} levels.`)
+  return body
+}
+
+function parsed(text: string): unknown {
   try {
-    return JSON.parse(read.text) as unknown
+    return JSON.parse(text) as unknown
   } catch {
     throw refuse('INVALID_INPUT', 'The body is not valid JSON.')
   }
+}
+
+/** Whoever walks through such a value step by step, like JSON.stringify, runs out of stack. */
+function isDeeperThan(levels: number, value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return levels === 0 || Object.values(value).some((inner) => isDeeperThan(levels - 1, inner))
 }
 
 function answerJson(c: Ctx, answer: Answer): Response {

@@ -30,6 +30,7 @@ export interface SocketParts {
 const HELLO_MAX = 8_192
 const HELLO_MS = 5_000
 const UNREAD_MS = 1_000
+const LONGEST_LINE = 2_000_000
 
 /** Serves MCP line by line to local shims. Only our own user reaches the socket, and each connection still proves its token. */
 export async function listenOnSocket(parts: SocketParts): Promise<{ close(): Promise<void> }> {
@@ -88,9 +89,24 @@ async function greet(socket: Socket, parts: SocketParts): Promise<void> {
     toolsets: hello.toolsets,
   }
   serveStdio(({ era }) => parts.factory(connection, era), {
-    transport: new StdioServerTransport(socket, socket, { maxBufferSize: 2_000_000 }),
+    transport: new SocketTransport(socket),
     onerror: parts.onError,
   })
+}
+
+/** The SDK only stops listening when it has had enough of a client: unless it is closed too, the client waits for ever. */
+class SocketTransport extends StdioServerTransport {
+  readonly #socket: Socket
+
+  constructor(socket: Socket) {
+    super(socket, socket, { maxBufferSize: LONGEST_LINE })
+    this.#socket = socket
+  }
+
+  override async close(): Promise<void> {
+    await super.close()
+    this.#socket.destroySoon()
+  }
 }
 
 /** Reads exactly the first line; whatever came behind it stays in the stream for the protocol. */

@@ -15,8 +15,10 @@ interface Reader {
   filter: EventFilter
   response: ServerResponse
   cursor: Cursor
-  /** What was broadcast while it still catches up with the log; undefined once it is fed live. */
-  pending: LoggedEvent[] | undefined
+  /** Behind: a page of the log is being sent, and the log will be read again. An array: what came since it was read. Undefined: fed live. */
+  pending: LoggedEvent[] | 'behind' | undefined
+  /** What it had not taken at the last heartbeat. */
+  untaken: number
 }
 
 /** One live stream of what happens. Each event is framed once for all readers and written to the raw response. */
@@ -41,11 +43,12 @@ export class EventStreams {
 
   /** The cursor has been checked by the caller: from here on only the connection can fail. */
   async attach(response: ServerResponse, principal: Principal, filter: EventFilter, after: Cursor): Promise<void> {
-    const reader: Reader = { principal, filter, response, cursor: after, pending: [] }
+    const reader: Reader = { principal, filter, response, cursor: after, pending: 'behind', untaken: 0 }
     response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-store', 'x-accel-buffering': 'no' })
     // The id comes first: a reader that is cut off before its first event still knows where to go on.
     response.write(`id: ${after}\nretry: 1000\n\n`)
     response.once('close', () => this.#readers.delete(reader))
+    response.on('error', () => response.destroy())
     this.#readers.add(reader)
     await this.#catchUp(reader)
   }
@@ -53,21 +56,30 @@ export class EventStreams {
   close(): void {
     this.#unsubscribe()
     clearInterval(this.#heartbeat)
-    for (const reader of this.#readers) reader.response.end()
+    for (const reader of this.#readers) this.#end(reader)
   }
 
-  /** What is committed after the last page was read has been broadcast meanwhile, so it waits in `pending`: no gap. */
+  /** What is committed after the last look at the log has been broadcast meanwhile, so it waits in `pending`: no gap. */
   async #catchUp(reader: Reader): Promise<void> {
-    while (!reader.response.destroyed) {
+    while (this.#readers.has(reader)) {
       reader.pending = []
       const events = await this.#feed.read(reader.principal, reader.cursor, reader.filter, PAGE)
-      for (const event of events) this.#send(reader, event, frame(event))
-      if (events.length === PAGE) continue
-      const { pending } = reader
-      reader.pending = undefined
-      for (const event of pending) this.#send(reader, event, frame(event))
-      return
+      if (!events.length) return this.#goLive(reader)
+      reader.pending = 'behind'
+      for (const event of events) {
+        if (!this.#readers.has(reader)) return
+        this.#send(reader, event, frame(event))
+        await drained(reader.response)
+      }
+      // A long backlog must not keep everybody else waiting.
+      await new Promise((resolve) => setImmediate(resolve))
     }
+  }
+
+  #goLive(reader: Reader): void {
+    const pending = reader.pending as LoggedEvent[]
+    reader.pending = undefined
+    for (const event of pending) this.#feedLive(reader, event, frame(event))
   }
 
   #broadcast(events: LoggedEvent[]): void {
@@ -77,8 +89,8 @@ export class EventStreams {
       for (const reader of this.#readers) {
         if (!matches(reader.filter, event) || !mayRead(reader.principal, event)) continue
         framed ??= frame(event)
-        if (reader.pending) reader.pending.push(event)
-        else this.#send(reader, event, framed)
+        if (Array.isArray(reader.pending)) reader.pending.push(event)
+        else if (!reader.pending) this.#feedLive(reader, event, framed)
       }
       this.#endRevoked(event)
     }
@@ -88,25 +100,52 @@ export class EventStreams {
     if (!this.#ledger.isAfter(event.cursor, reader.cursor)) return
     reader.cursor = event.cursor
     reader.response.write(framed)
+  }
+
+  #feedLive(reader: Reader, event: LoggedEvent, framed: string): void {
+    this.#send(reader, event, framed)
     if (reader.response.writableLength > MOST_BUFFERED) reader.response.destroy()
+  }
+
+  /** At once out of the set: a write after the end would be an error that nobody handles. */
+  #end(reader: Reader): void {
+    this.#readers.delete(reader)
+    reader.response.end()
   }
 
   /** A stream was opened with a token; when that ends, so does the stream. */
   #endRevoked(event: LoggedEvent): void {
     const ended = endedToken(event)
     if (ended === undefined) return
-    for (const reader of this.#readers) if (reader.principal.tokenId === ended) reader.response.end()
+    for (const reader of this.#readers) if (reader.principal.tokenId === ended) this.#end(reader)
   }
 
   /** By the wall clock, which may have jumped: no timer would notice. */
   #endExpired(): void {
-    for (const { principal, response } of this.#readers) if ((principal.expiresAt ?? Infinity) <= Date.now()) response.end()
+    for (const reader of this.#readers) if ((reader.principal.expiresAt ?? Infinity) <= Date.now()) this.#end(reader)
   }
 
+  /** One that took nothing between two heartbeats is gone without having said so. */
   #beat(): void {
     this.#endExpired()
-    for (const reader of this.#readers) reader.response.write(': alive\n\n')
+    for (const reader of this.#readers) {
+      const untaken = reader.response.writableLength
+      if (reader.untaken > 0 && untaken >= reader.untaken) reader.response.destroy()
+      else reader.response.write(': alive\n\n')
+      reader.untaken = untaken
+    }
   }
+}
+
+async function drained(response: ServerResponse): Promise<void> {
+  if (!response.writableNeedDrain) return
+  await new Promise<void>((resolve) => {
+    const done = () => {
+      response.off('drain', done).off('close', done)
+      resolve()
+    }
+    response.on('drain', done).on('close', done)
+  })
 }
 
 function frame(event: LoggedEvent): string {

@@ -22,13 +22,16 @@ export interface Caller {
   close(): Promise<void>
 }
 
-/** Plain node:http: at a thousand calls a second fetch would be the bottleneck. */
-export function httpCaller(mortal: { url: string }, token: string, agent: Agent): Caller {
+/** Plain node:http: at a thousand calls a second fetch would be the bottleneck. One connection, used again and again. */
+export function httpCaller(mortal: { url: string }, token: string): Caller {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
   return {
     way: 'http',
     session: () => undefined,
-    async close() {},
+    async close() {
+      agent.destroy()
+    },
     call: (tool, input, signal) =>
       new Promise((resolve) => {
         const lost = (error: Error) => resolve({ kind: 'lost', why: error.message })
@@ -47,10 +50,6 @@ export function httpCaller(mortal: { url: string }, token: string, agent: Agent)
 function read(body: Buffer): Outcome {
   const { ok, result, error } = JSON.parse(body.toString()) as Fields
   return ok ? { kind: 'answer', value: result } : { kind: 'refusal', value: error }
-}
-
-export function newAgent(): Agent {
-  return new Agent({ keepAlive: true })
 }
 
 export async function mcpCaller(mortal: Mortal, token: string, way: Exclude<Way, 'http'>): Promise<Caller> {

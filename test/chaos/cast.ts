@@ -1,4 +1,4 @@
-import { type Caller, httpCaller, mcpCaller, newAgent, type Way } from './callers.ts'
+import { type Caller, httpCaller, mcpCaller, type Way } from './callers.ts'
 import type { Journal } from './journal.ts'
 import type { Mortal } from './mortal.ts'
 import type { Random } from './random.ts'
@@ -34,11 +34,10 @@ export async function hire(mortal: Mortal, journal: Journal, random: Random, way
   const shared: string[] = []
   for (let i = 0; i < 4; i++) shared.push((await daemon.call('task_create', { title: `shared ${i}`, project_id: project })).task_id)
   const identities = await Promise.all([owner(mortal), person(mortal), orchestrator(mortal), orchestrator(mortal), worker(mortal, project)])
-  const agent = newAgent()
   const writers = await Promise.all(
     ways.map(async (way, i) => {
       const { principal, token, task } = identities[i % identities.length] as Identity
-      const caller: Caller = way === 'http' ? httpCaller(mortal, token, agent) : await mcpCaller(mortal, token, way)
+      const caller: Caller = way === 'http' ? httpCaller(mortal, token) : await mcpCaller(mortal, token, way)
       const plan: WriterPlan = {
         name: `w${i}`,
         principal,
@@ -56,7 +55,6 @@ export async function hire(mortal: Mortal, journal: Journal, random: Random, way
     writers,
     async close() {
       await Promise.all(writers.map((writer) => writer.plan.caller.close()))
-      agent.destroy()
     },
   }
 }

@@ -1,10 +1,9 @@
 import { setMaxListeners } from 'node:events'
-import type { Agent } from 'node:http'
 import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { decodeCursor } from '../../src/db/engine.ts'
 import { until } from '../../src/testing/signals.ts'
-import { type Caller, httpCaller, mcpCaller, newAgent } from './callers.ts'
+import { type Caller, httpCaller, mcpCaller } from './callers.ts'
 import { type Footprint, footprint, gauges, openFiles, WITH_HEAP_PROBE } from './memory.ts'
 import { Mortal } from './mortal.ts'
 import { Random } from './random.ts'
@@ -89,9 +88,8 @@ async function prepare({ daemon }: Mortal): Promise<Ground> {
 
 async function round(mortal: Mortal, ground: Ground, plan: LoadPlan, random: Random, seconds: number): Promise<Round> {
   const { daemon } = mortal
-  const agent = newAgent()
   const tracks = await createTracks(mortal, ground, plan.writers)
-  const { waiters, sessions } = await createWaiters(mortal, ground, agent, tracks, plan, random)
+  const { waiters, callers } = await createWaiters(mortal, ground, tracks, plan, random)
   const head = decodeCursor((await daemon.call('task_list', { limit: 1 })).cursor)?.seq ?? 0
   const readers = Array.from({ length: plan.readers }, (_, i) => createReader(mortal, ground, i))
   await Promise.all(readers.map((reader) => reader.connected))
@@ -100,11 +98,14 @@ async function round(mortal: Mortal, ground: Ground, plan: LoadPlan, random: Ran
   stalls.enable()
   const stop = new AbortController()
   setMaxListeners(0, stop.signal)
+  // Everybody connects first: the daemon takes one new connection in each turn of its event loop, and this is not about that.
+  const writers = tracks.map((_, i) => httpCaller(mortal, tokenFor(ground, i)))
+  for (const caller of [...writers, ...callers]) await caller.call('agent_me', {})
   const following = waiters.map((waiter) => waiter.run())
-  await until(async () => ((await gauges(daemon)).waiting_calls ?? 0) >= waiters.length * 0.95)
+  await until(async () => ((await gauges(daemon)).waiting_calls ?? 0) >= waiters.length * 0.9)
   const writing = tracks
     .filter((track) => !track.stopped)
-    .map((track, i) => track.write(httpCaller(mortal, tokenFor(ground, i), agent), random.fork(), plan.thinkMs, stop.signal))
+    .map((track, i) => track.write(writers[i] as Caller, random.fork(), plan.thinkMs, stop.signal))
   await new Promise((resolve) => setTimeout(resolve, seconds * 1_000))
   stop.abort()
   const { resident_bytes = 0 } = await gauges(daemon)
@@ -116,8 +117,7 @@ async function round(mortal: Mortal, ground: Ground, plan: LoadPlan, random: Ran
   const wrong = [...tracks.flatMap((track) => track.problems), ...waiters.flatMap((waiter) => waiter.problems)]
   for (const waiter of waiters) if (waiter.seen < waiter.track.version) wrong.push(`a waiter ended at ${waiter.seen} of ${waiter.track.version}`)
   await checkReaders(mortal, readers, head, wrong)
-  agent.destroy()
-  await Promise.all(sessions.map((session) => session.close()))
+  await Promise.all([...callers, ...writers].map((caller) => caller.close()))
   return {
     moves: sum(tracks, (track) => track.acknowledged.size),
     waits: sum(waiters, (waiter) => waiter.waits),
@@ -145,21 +145,23 @@ async function createTracks({ daemon }: Mortal, { project }: Ground, writers: nu
 }
 
 /** One in ten over MCP, four of them to a session, in both eras. */
-async function createWaiters(mortal: Mortal, ground: Ground, agent: Agent, tracks: Track[], plan: LoadPlan, random: Random) {
+async function createWaiters(mortal: Mortal, ground: Ground, tracks: Track[], plan: LoadPlan, random: Random) {
   const { cursor } = await mortal.daemon.call('task_list', { limit: 1 })
   const updatedAt = new Date().toISOString()
   const overMcp = Math.floor(plan.waiters / 10)
   const sessions = await Promise.all(
     Array.from({ length: Math.ceil(overMcp / 4) }, (_, i) => mcpCaller(mortal, tokenFor(ground, i), i % 2 ? 'mcp 2026' : 'mcp 2025')),
   )
-  const waiters = Array.from({ length: plan.waiters }, (_, i) => {
+  const callers = Array.from({ length: plan.waiters }, (_, i) =>
+    i < overMcp ? (sessions[i % sessions.length] as Caller) : httpCaller(mortal, tokenFor(ground, i)),
+  )
+  const waiters = callers.map((caller, i) => {
     const track = tracks[i % tracks.length] as Track
-    const caller: Caller = i < overMcp ? (sessions[i % sessions.length] as Caller) : httpCaller(mortal, tokenFor(ground, i), agent)
     // Who waits for another status may be back at the first one before it looks, unless its writer waits for it.
     const how = random.pick(track.lockstep ? HOW : HOW.slice(0, 3))
     return new Waiter(track, how, { cursor, updatedAt }, caller, random.fork(), plan.timeouts)
   })
-  return { waiters, sessions }
+  return { waiters, callers: new Set(callers) }
 }
 
 /** People read everything, agents what concerns tasks; one in twenty is slow. */

@@ -60,6 +60,8 @@ function overHttp(
 ): StreamableHTTPClientTransport {
   return new StreamableHTTPClientTransport(new URL(`${daemon.url}/mcp${query}`), {
     requestInit: { headers: { authorization: `Bearer ${token}` } },
+    // As long as a restart takes on a busy machine: by default the client gives up after two tries.
+    reconnectionOptions: { initialReconnectionDelay: 100, maxReconnectionDelay: 100, reconnectionDelayGrowFactor: 1, maxRetries: 200 },
     async fetch(url, init) {
       const response = await fetch(url, init)
       if (init?.method === 'GET' && response.ok) onStream()

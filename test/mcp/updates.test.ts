@@ -97,7 +97,12 @@ async function follow(transport: TransportName, version: Version, uris: string[]
   }
   const subscription = await client.listen({ resourceSubscriptions: uris })
   expect(subscription.honoredFilter).toEqual({ resourceSubscriptions: uris })
-  return { told, drop: () => subscription.close() }
+  const drop = async () => {
+    await subscription.close()
+    // Giving up is not answered; a question behind it is, and by then it has arrived.
+    await client.listPrompts()
+  }
+  return { told, drop }
 }
 
 async function newTask(): Promise<{ id: string; handle: string; project_id: string }> {
