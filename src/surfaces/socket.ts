@@ -4,6 +4,7 @@ import { dirname } from 'node:path'
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio'
 import type { Kernel } from '../kernel/invoke.ts'
 import type { McpServerFactory } from './mcp-server.ts'
+import { endedToken } from './updates.ts'
 
 /** The first line on the socket: which daemon is meant, who calls, and what for. */
 export interface Hello {
@@ -30,6 +31,7 @@ export interface SocketParts {
 const HELLO_MAX = 8_192
 const HELLO_MS = 5_000
 const UNREAD_MS = 1_000
+const ANSWER_MS = 1_000
 const LONGEST_LINE = 2_000_000
 
 /** Serves MCP line by line to local shims. Only our own user reaches the socket, and each connection still proves its token. */
@@ -88,10 +90,19 @@ async function greet(socket: Socket, parts: SocketParts): Promise<void> {
     dialect: hello.dialect,
     toolsets: hello.toolsets,
   }
+  closeWithToken(socket, parts, found.principal.tokenId)
   serveStdio(({ era }) => parts.factory(connection, era), {
     transport: new SocketTransport(socket),
     onerror: parts.onError,
   })
+}
+
+/** The pipe then comes back with the token as it is now. Not at once: the call that ended it may be on this very connection. */
+function closeWithToken(socket: Socket, parts: SocketParts, token: string | undefined): void {
+  const stop = parts.kernel.parts.feed.subscribe((events) => {
+    if (events.some((event) => endedToken(event) === token)) setTimeout(() => socket.destroySoon(), ANSWER_MS).unref()
+  })
+  socket.once('close', stop)
 }
 
 /** The SDK only stops listening when it has had enough of a client: unless it is closed too, the client waits for ever. */

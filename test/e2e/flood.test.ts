@@ -1,7 +1,8 @@
+import type { OutgoingHttpHeaders } from 'node:http'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { TestDaemon } from '../../src/testing/daemon.ts'
-import { bearer, databaseOf, dial, JSON_BODY, Line, Mcp, rowCounts, rows, Stream, send, socketOf, until } from './support.ts'
+import { type Answered, bearer, databaseOf, dial, JSON_BODY, Line, Mcp, rowCounts, rows, Stream, send, socketOf, until } from './support.ts'
 
 let daemon: TestDaemon
 let project: string
@@ -31,8 +32,20 @@ async function meanwhile(flood: Promise<unknown>, token = daemon.token): Promise
   return took.sort((a, b) => a - b)[Math.floor(took.length * 0.9)] as number
 }
 
-const post = (path: string, body: string | Buffer, token = daemon.token) =>
-  send(daemon.url, { method: 'POST', path, headers: { ...bearer(token), ...JSON_BODY, accept: 'application/json, text/event-stream' }, body })
+const post = (path: string, body: string | Buffer, token = daemon.token, more: OutgoingHttpHeaders = {}) => {
+  const headers = { ...bearer(token), ...JSON_BODY, accept: 'application/json, text/event-stream', ...more }
+  return send(daemon.url, { method: 'POST', path, headers, body })
+}
+
+/** The daemon listens on for half a second after its refusal; a client that is still sending then may not get to read it. */
+async function heardOut(ask: () => Promise<Answered>): Promise<Answered> {
+  let answer: Answered | undefined
+  await until(async () => {
+    answer = await ask().catch(() => undefined)
+    return answer
+  }, 'the refusal is heard')
+  return answer as Answered
+}
 
 describe('[S15] big and deep', () => {
   test('[S15] a body of 10 MB is PAYLOAD_TOO_LARGE on every address, said or chunked, and costs the others nothing', async () => {
@@ -41,17 +54,11 @@ describe('[S15] big and deep', () => {
     const slow = await meanwhile(
       (async () => {
         for (const path of ['/api/tools/task_create', '/mcp']) {
-          const answer = await post(path, body)
-          expect([path, answer.status, answer.json?.error?.code]).toEqual([path, 413, 'PAYLOAD_TOO_LARGE'])
-          expect(answer.json.error.message).toContain('1048576')
-          const chunked = await fetch(daemon.url + path, {
-            method: 'POST',
-            headers: { ...(bearer(daemon.token) as Record<string, string>), ...JSON_BODY },
-            body: new Blob([body]).stream(),
-            duplex: 'half',
-          } as RequestInit)
-          expect([path, chunked.status]).toEqual([path, 413])
-          await chunked.body?.cancel()
+          for (const length of [{}, { 'transfer-encoding': 'chunked' }]) {
+            const answer = await heardOut(() => post(path, body, daemon.token, length))
+            expect([path, answer.status, answer.json?.error?.code]).toEqual([path, 413, 'PAYLOAD_TOO_LARGE'])
+            expect(answer.json.error.message).toContain('1048576')
+          }
         }
       })(),
     )
@@ -154,8 +161,8 @@ describe('[S15] storms', () => {
     const [noisy, quiet] = [await daemon.call('agent_invite', { role: 'worker' }), await daemon.call('person_invite', { name: 'Quiet' })]
     const answers: number[] = []
     const storm = Promise.all(
-      Array.from({ length: 30 }, async () => {
-        for (let i = 0; i < 20; i++) {
+      Array.from({ length: 10 }, async () => {
+        for (let i = 0; i < 60; i++) {
           const { status, error } = await daemon.post('task_list', {}, noisy.token)
           answers.push(status)
           if (status === 429) expect([error.code, error.message, error.hint]).toEqual(['RATE_LIMITED', expect.stringContaining('5 calls a second'), expect.stringMatching(/Try again in \d+ s/)])

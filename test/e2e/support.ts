@@ -40,7 +40,7 @@ export async function send(url: string, sent: Sent): Promise<Answered> {
 /** Sends it and leaves the answer alone. */
 export function hold(url: string, { method = 'GET', path, headers = {}, body }: Sent): ClientRequest {
   const { hostname, port } = new URL(url)
-  const length = body === undefined ? {} : { 'content-length': Buffer.byteLength(body) }
+  const length = body === undefined || headers['transfer-encoding'] ? {} : { 'content-length': Buffer.byteLength(body) }
   const outgoing = request({ hostname, port, method, path, headers: { ...length, ...headers }, agent: false })
   outgoing.on('error', () => {})
   outgoing.end(body)
