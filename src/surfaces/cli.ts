@@ -24,10 +24,18 @@ type Answered = { ok: true; result: Record<string, unknown> } | { ok: false; err
 
 const tools = capabilities.flatMap((c) => c.tools).filter((tool) => !tool.internal)
 
+const HELP = {
+  tools: 'signalbox tools: list every verb with what it does.',
+  events: 'signalbox events: follow what happens, one JSON line an event, until Ctrl-C. It survives a restart of the daemon.',
+}
+
 /** `signalbox <noun> <verb>`: flags, help and exit codes all derive from the tool's declaration. */
 export async function toolCommand(args: string[], reach: Reach): Promise<void> {
-  if (args[0] === 'tools') return listTools()
-  if (args[0] === 'events') return followEvents(reach)
+  if (args[0] === 'tools' || args[0] === 'events') {
+    const { values } = parseArgs({ args: args.slice(1), options: { help: { type: 'boolean', short: 'h' } } })
+    if (values.help) return void process.stdout.write(`${HELP[args[0]]}\n`)
+    return args[0] === 'tools' ? listTools() : followEvents(reach)
+  }
   const [noun = '', verb = '', ...rest] = args
   const tool = tools.find((t) => t.name === `${noun}_${verb.replaceAll('-', '_')}`)
   if (!tool) throw new UsageError(unknown(noun, verb))
