@@ -384,7 +384,7 @@ export class Kernel {
       lane: call.lane,
       surface: request.surface,
       dialect: found?.dialect?.name ?? null,
-      tool: found?.tool.name ?? storable(request.tool.slice(0, 100)),
+      tool: found?.tool.name ?? storable(redactText(request.tool).slice(0, 100)),
       outcome,
       code,
       input: auditJson(call.input),

@@ -99,6 +99,8 @@ describe('the feed', () => {
     log.add()
     const waiting = feed.wait(SYSTEM, '1', {}, { timeoutMs: 20_000, holdMs: 20_000, signal: new AbortController().signal })
     await feed.pump()
+    // Comes only when the wait sleeps again instead of looking for ever.
+    await new Promise((resolve) => setImmediate(resolve))
     expect(feed.waiters).toBe(1)
     log.add()
     await feed.pump()

@@ -52,6 +52,7 @@ describe('redaction', () => {
         expect(text.length).toBeLessThan(8_300)
       }),
     )
+    for (const text of ['x', '"', '\\', '\n', '🙂']) expect(auditJson(text.repeat(50_000)).length).toBeLessThan(8_300)
     expect(auditJson(undefined)).toBe('null')
   })
 })

@@ -26,7 +26,7 @@ function replaceSecrets(value: unknown, replacement: string | null): unknown {
   if (Array.isArray(value)) return value.map((item) => replaceSecrets(item, replacement))
   if (typeof value !== 'object' || value === null) return value
   const entries = Object.entries(value).map(([key, inner]) =>
-    SECRET_KEY.test(key) && typeof inner === 'string' ? [key, replacement] : [key, replaceSecrets(inner, replacement)],
+    SECRET_KEY.test(key) && typeof inner === 'string' ? [key, replacement] : [redactText(key), replaceSecrets(inner, replacement)],
   )
   return Object.fromEntries(entries)
 }

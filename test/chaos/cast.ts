@@ -5,20 +5,16 @@ import type { Random } from './random.ts'
 import { ALL_WRITES, WORKER_WRITES, Writer, type WriterPlan } from './writers.ts'
 
 /** Sixteen writers: nine over HTTP, four over MCP in both eras, three over stdio. */
-export const SIXTEEN: Way[] = [
-  ...Array<Way>(9).fill('http'),
-  ...Array<Way>(3).fill('mcp 2025'),
-  'mcp 2026',
-  ...Array<Way>(3).fill('stdio'),
-]
+const SIXTEEN: Way[] = [...Array<Way>(9).fill('http'), ...Array<Way>(3).fill('mcp 2025'), 'mcp 2026', ...Array<Way>(3).fill('stdio')]
 
 export interface Cast {
   project: string
+  shared: string[]
   writers: Writer[]
   close(): Promise<void>
 }
 
-interface Identity {
+export interface Identity {
   principal: string
   token: string
   /** A worker may only write on the task that it was given. */
@@ -26,7 +22,7 @@ interface Identity {
 }
 
 /** A project with some shared tasks, and writers under several people's and agents' tokens. */
-export async function hire(mortal: Mortal, journal: Journal, random: Random, ways: Way[] = SIXTEEN): Promise<Cast> {
+export async function hire(mortal: Mortal, journal: Journal, random: Random, thinkMs = 0): Promise<Cast> {
   const { daemon } = mortal
   for (const key of ['limits.agent_calls_per_second', 'limits.agent_burst', 'limits.person_calls_per_second', 'limits.person_burst'])
     await daemon.call('setting_update', { key, value: 1_000_000 })
@@ -35,7 +31,7 @@ export async function hire(mortal: Mortal, journal: Journal, random: Random, way
   for (let i = 0; i < 4; i++) shared.push((await daemon.call('task_create', { title: `shared ${i}`, project_id: project })).task_id)
   const identities = await Promise.all([owner(mortal), person(mortal), orchestrator(mortal), orchestrator(mortal), worker(mortal, project)])
   const writers = await Promise.all(
-    ways.map(async (way, i) => {
+    SIXTEEN.map(async (way, i) => {
       const { principal, token, task } = identities[i % identities.length] as Identity
       const caller: Caller = way === 'http' ? httpCaller(mortal, token) : await mcpCaller(mortal, token, way)
       const plan: WriterPlan = {
@@ -46,12 +42,14 @@ export async function hire(mortal: Mortal, journal: Journal, random: Random, way
         may: task ? WORKER_WRITES : ALL_WRITES,
         tasks: task ? [task] : [...shared],
         random: random.fork(),
+        thinkMs,
       }
       return new Writer(plan, mortal, journal)
     }),
   )
   return {
     project,
+    shared,
     writers,
     async close() {
       await Promise.all(writers.map((writer) => writer.plan.caller.close()))

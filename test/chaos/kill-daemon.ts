@@ -3,6 +3,7 @@ import { type Cast, hire } from './cast.ts'
 import { Journal } from './journal.ts'
 import { Mortal } from './mortal.ts'
 import { Random } from './random.ts'
+import { heardByAll, pause } from './stop.ts'
 import { StreamReader } from './stream-reader.ts'
 import { checkStream, type Verdict, verify } from './verify.ts'
 
@@ -32,7 +33,7 @@ export async function killUnderLoad(seed: number, strikes: number): Promise<Kill
     const cast = await hire(mortal, journal, random)
     const sessions = cast.writers.map((writer) => writer.plan.caller.session())
     const stream = new StreamReader({ target: mortal, token: mortal.daemon.token, after: encodeCursor(1, 0) })
-    const stop = new AbortController()
+    const stop = heardByAll()
     const writing = cast.writers.map((writer) => writer.run(stop.signal))
 
     for (let i = 0; i < strikes; i++) await strike(mortal, journal, random)
@@ -60,7 +61,7 @@ export async function killUnderLoad(seed: number, strikes: number): Promise<Kill
 
 async function strike(mortal: Mortal, journal: Journal, random: Random): Promise<void> {
   if (random.chance(0.3)) await acknowledgements(journal, 1 + random.below(150))
-  else await new Promise((resolve) => setTimeout(resolve, random.below(900)))
+  else await pause(random.below(900))
   await mortal.end('SIGKILL')
   if (random.chance(0.2)) await mortal.killWhileStarting(random.below(600))
   await mortal.start()

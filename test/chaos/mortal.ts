@@ -1,13 +1,13 @@
-import { setMaxListeners } from 'node:events'
 import { type DaemonOptions, TestDaemon } from '../../src/testing/daemon.ts'
 import { type Deferred, deferred } from '../../src/testing/signals.ts'
+import { heardByAll, pause } from './stop.ts'
 
 /** A daemon that is killed and started again. Clients wait for `up` and are told of each death, as by a broken connection. */
 export class Mortal {
   readonly daemon: TestDaemon
   #up: Deferred = deferred()
   #answers = false
-  #life = newLife()
+  #life = heardByAll()
   deaths = 0
 
   constructor(options: DaemonOptions = {}) {
@@ -56,7 +56,7 @@ export class Mortal {
   /** Starts it and strikes after so long, or when it answers if that comes first. */
   async killWhileStarting(afterMs: number): Promise<void> {
     const answering = this.daemon.start().catch(() => {})
-    await Promise.race([answering, new Promise((resolve) => setTimeout(resolve, afterMs))])
+    await Promise.race([answering, pause(afterMs)])
     await this.end('SIGKILL')
     await answering
   }
@@ -67,13 +67,6 @@ export class Mortal {
 
   #die(): void {
     this.#life.abort()
-    this.#life = newLife()
+    this.#life = heardByAll()
   }
-}
-
-/** Every call of every client listens for its end. */
-function newLife(): AbortController {
-  const life = new AbortController()
-  setMaxListeners(0, life.signal)
-  return life
 }

@@ -1,5 +1,6 @@
 import type { Caller, Fields } from './callers.ts'
 import type { Random } from './random.ts'
+import { pause } from './stop.ts'
 import type { Waiter } from './waiters.ts'
 
 /**
@@ -30,7 +31,10 @@ export class Track {
       await pause(random.below(2 * thinkMs + 1), stop)
       if (stop.aborted) return
       const status = this.#status === 'IN_PROGRESS' ? random.pick(['BACKLOG', 'REVIEW']) : 'IN_PROGRESS'
-      const outcome = await caller.call('task_move', { task_id: this.task, status })
+      const move = { task_id: this.task, status, idempotency_key: `${this.task} ${this.version}` }
+      let outcome = await caller.call('task_move', move)
+      // A connection that was idle for long may close in the moment in which it is used.
+      if (outcome.kind === 'lost') outcome = await caller.call('task_move', move)
       if (outcome.kind !== 'answer') return void this.problems.push(`a move failed: ${JSON.stringify(outcome)}`)
       this.#moved(outcome.value)
       if (this.lockstep) await this.#allSeen()
@@ -63,17 +67,4 @@ export class Track {
     const at = this.acknowledged.get(seen + 1)
     return at !== undefined && at < now - graceMs ? seen + 1 : undefined
   }
-}
-
-function pause(ms: number, stop: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (stop.aborted) return resolve()
-    const timer = setTimeout(done, ms)
-    function done() {
-      clearTimeout(timer)
-      stop.removeEventListener('abort', done)
-      resolve()
-    }
-    stop.addEventListener('abort', done)
-  })
 }

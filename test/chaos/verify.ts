@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import { DatabaseSync } from '@photostructure/sqlite'
+import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite'
 import type { CoreTables } from '../../src/db/core.ts'
 import { decodeCursor, encodeCursor } from '../../src/db/engine.ts'
 import type { TestDaemon } from '../../src/testing/daemon.ts'
@@ -8,7 +8,9 @@ import type { Fields } from './callers.ts'
 import { type Entry, type Journal, MARKER } from './journal.ts'
 
 type EventRow = Omit<CoreTables['events'], 'data'> & { data: Fields }
-type CallRow = Pick<CoreTables['calls'], 'seq' | 'id' | 'tool' | 'outcome' | 'code' | 'principal' | 'token'> & { marker: string | undefined }
+type CallRow = Pick<CoreTables['calls'], 'seq' | 'id' | 'tool' | 'outcome' | 'code' | 'principal' | 'token'> & {
+  marker: string | undefined
+}
 interface TaskRow {
   id: string
   title: string
@@ -52,10 +54,7 @@ export function readContents(file: string): Contents {
     db.exec('BEGIN')
     return {
       events: all('SELECT * FROM events ORDER BY seq').map((row) => ({ ...row, data: JSON.parse(row.data) })),
-      calls: all('SELECT seq, id, tool, outcome, code, principal, token, input FROM calls ORDER BY seq').map(({ input, ...row }) => ({
-        ...row,
-        marker: MARKER.exec(input)?.[0],
-      })),
+      calls: readCalls(db),
       tasks: new Map(all('SELECT id, title, description, status, version, deleted_at FROM tasks').map((row) => [row.id, row])),
       notes: all('SELECT id, task_id, author, body FROM task_notes ORDER BY id'),
       decisions: all('SELECT id, author, title, body FROM decisions'),
@@ -71,6 +70,16 @@ export function readContents(file: string): Contents {
   }
 }
 
+/** One by one: all inputs at once would not fit into memory. */
+function readCalls(db: DatabaseSyncInstance): CallRow[] {
+  const rows: CallRow[] = []
+  for (const row of db.prepare('SELECT seq, id, tool, outcome, code, principal, token, input FROM calls ORDER BY seq').iterate()) {
+    const { input, ...call } = row as Omit<CallRow, 'marker'> & { input: string }
+    rows.push({ ...call, marker: MARKER.exec(input)?.[0] })
+  }
+  return rows
+}
+
 /** Compares what the clients were told with what is stored, and both with what the daemon says now. */
 export async function verify(daemon: TestDaemon, journal: Journal): Promise<Verdict & { contents: Contents }> {
   const contents = readContents(join(daemon.home, 'signalbox.db'))
@@ -84,7 +93,7 @@ export async function verify(daemon: TestDaemon, journal: Journal): Promise<Verd
 }
 
 /** Each event belongs to a call, each call that wrote has its events, and both tables tell one order. */
-function checkLog({ events, calls }: Contents, mutating: Set<string>, { wrong }: Verdict): void {
+export function checkLog({ events, calls }: Contents, mutating: Set<string>, { wrong }: Verdict): void {
   const byId = new Map(calls.map((call) => [call.id, call]))
   if (byId.size !== calls.length) wrong.push('a call id stands twice in the audit')
   const withEvents = new Set<string>()
@@ -103,14 +112,16 @@ function checkLog({ events, calls }: Contents, mutating: Set<string>, { wrong }:
 }
 
 /** Replays the log: it must lead, without a gap in the versions, to the tasks as they are. */
-function checkTasks({ events, tasks, calls }: Contents, { wrong }: Verdict): void {
+export function checkTasks({ events, tasks, calls }: Contents, { wrong }: Verdict): void {
   const markers = new Map(calls.map((call) => [call.id, call.marker]))
   const replayed = new Map<string, { status: string; version: number; described: string | undefined }>()
   for (const { seq, type, subject, data, call_id } of events) {
     if (!type.startsWith('task.') || type === 'task.noted') continue
     const before = replayed.get(subject) ?? { status: '', version: 0, described: undefined }
-    if (data.version !== before.version + 1) wrong.push(`event ${seq} makes version ${data.version} of ${data.handle} after ${before.version}`)
-    if (type === 'task.moved' && data.from !== before.status) wrong.push(`event ${seq} moves from ${data.from}, but it was ${before.status}`)
+    if (data.version !== before.version + 1)
+      wrong.push(`event ${seq} makes version ${data.version} of ${data.handle} after ${before.version}`)
+    if (type === 'task.moved' && data.from !== before.status)
+      wrong.push(`event ${seq} moves from ${data.from}, but it was ${before.status}`)
     const described = type === 'task.updated' && data.fields.includes('description') ? markers.get(call_id) : before.described
     replayed.set(subject, { status: data.to ?? data.status ?? before.status, version: data.version, described })
   }
@@ -118,7 +129,8 @@ function checkTasks({ events, tasks, calls }: Contents, { wrong }: Verdict): voi
     const end = replayed.get(task.id)
     if (end?.status !== task.status || end.version !== task.version)
       wrong.push(`${task.id} is ${task.status} at ${task.version}; its log says ${end?.status} at ${end?.version}`)
-    if (end?.described && MARKER.exec(task.description)?.[0] !== end.described) wrong.push(`${task.id} is not described as ${end.described}`)
+    if (end?.described && MARKER.exec(task.description)?.[0] !== end.described)
+      wrong.push(`${task.id} is not described as ${end.described}`)
     replayed.delete(task.id)
   }
   for (const id of replayed.keys()) wrong.push(`${id} is in the log, but not in the table`)

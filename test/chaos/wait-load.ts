@@ -1,12 +1,13 @@
-import { setMaxListeners } from 'node:events'
 import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { decodeCursor } from '../../src/db/engine.ts'
+import type { TestDaemon } from '../../src/testing/daemon.ts'
 import { until } from '../../src/testing/signals.ts'
 import { type Caller, httpCaller, mcpCaller } from './callers.ts'
 import { type Footprint, footprint, gauges, openFiles, WITH_HEAP_PROBE } from './memory.ts'
 import { Mortal } from './mortal.ts'
 import { Random } from './random.ts'
+import { heardByAll, pause } from './stop.ts'
 import { StreamReader } from './stream-reader.ts'
 import { Track } from './track.ts'
 import { checkStream, readContents } from './verify.ts'
@@ -22,6 +23,8 @@ export interface LoadPlan {
   timeouts: Timeouts
   /** How long a writer pauses between two moves, in the mean; 0 keeps the daemon as busy as it can be. */
   thinkMs: number
+  /** How late a wait may return, beyond its timeout. */
+  graceMs: number
 }
 
 export interface LoadReport extends Round {
@@ -34,9 +37,11 @@ interface Round {
   moves: number
   waits: number
   timeouts: number
-  /** From the writer's acknowledgement to the wait's return: of those who were waiting already, and of those who had to catch up. */
+  /** From the writer's acknowledgement to the wait's return, in milliseconds. */
   inLockstep: Percentiles
-  behind: Percentiles
+  freeRunning: Percentiles
+  /** How long GET /healthz took, each time on a connection of its own. */
+  health: Percentiles
   /** What the streams brought, all together. */
   delivered: number
   streams: number
@@ -96,8 +101,7 @@ async function round(mortal: Mortal, ground: Ground, plan: LoadPlan, random: Ran
 
   const stalls = monitorEventLoopDelay()
   stalls.enable()
-  const stop = new AbortController()
-  setMaxListeners(0, stop.signal)
+  const stop = heardByAll()
   // Everybody connects first: the daemon takes one new connection in each turn of its event loop, and this is not about that.
   const writers = tracks.map((_, i) => httpCaller(mortal, tokenFor(ground, i)))
   for (const caller of [...writers, ...callers]) await caller.call('agent_me', {})
@@ -106,7 +110,7 @@ async function round(mortal: Mortal, ground: Ground, plan: LoadPlan, random: Ran
   const writing = tracks
     .filter((track) => !track.stopped)
     .map((track, i) => track.write(writers[i] as Caller, random.fork(), plan.thinkMs, stop.signal))
-  await new Promise((resolve) => setTimeout(resolve, seconds * 1_000))
+  const health = await checkHealthFor(seconds, daemon)
   stop.abort()
   const { resident_bytes = 0 } = await gauges(daemon)
   await Promise.all(writing)
@@ -115,21 +119,36 @@ async function round(mortal: Mortal, ground: Ground, plan: LoadPlan, random: Ran
   await Promise.all(following)
 
   const wrong = [...tracks.flatMap((track) => track.problems), ...waiters.flatMap((waiter) => waiter.problems)]
-  for (const waiter of waiters) if (waiter.seen < waiter.track.version) wrong.push(`a waiter ended at ${waiter.seen} of ${waiter.track.version}`)
+  for (const waiter of waiters)
+    if (waiter.seen < waiter.track.version) wrong.push(`a waiter ended at ${waiter.seen} of ${waiter.track.version}`)
   await checkReaders(mortal, readers, head, wrong)
   await Promise.all([...callers, ...writers].map((caller) => caller.close()))
   return {
     moves: sum(tracks, (track) => track.acknowledged.size),
     waits: sum(waiters, (waiter) => waiter.waits),
     timeouts: sum(waiters, (waiter) => waiter.timeouts),
-    inLockstep: percentiles(waiters.filter((waiter) => waiter.track.lockstep)),
-    behind: percentiles(waiters.filter((waiter) => !waiter.track.lockstep)),
+    inLockstep: percentiles(delays(waiters.filter((waiter) => waiter.track.lockstep))),
+    freeRunning: percentiles(delays(waiters.filter((waiter) => !waiter.track.lockstep))),
+    health: percentiles(health),
     delivered: sum(readers, (reader) => reader.seen.length),
     streams: sum(readers, (reader) => reader.connections),
     loadedRssMb: Math.round(resident_bytes / 1_048_576),
     ownStallMs: Math.round(stalls.max / 1e6),
     wrong,
   }
+}
+
+/** Whoever asks how the daemon is has no connection yet. */
+async function checkHealthFor(seconds: number, daemon: TestDaemon): Promise<number[]> {
+  const end = performance.now() + seconds * 1_000
+  const took: number[] = []
+  while (performance.now() < end) {
+    const began = performance.now()
+    const { ok } = (await (await fetch(`${daemon.url}/healthz`, { headers: { connection: 'close' } })).json()) as { ok: boolean }
+    if (ok) took.push(performance.now() - began)
+    await pause(200)
+  }
+  return took
 }
 
 /** Half of them in lockstep; the last two have no writer at all, so that their waits run into their limits. */
@@ -159,7 +178,7 @@ async function createWaiters(mortal: Mortal, ground: Ground, tracks: Track[], pl
     const track = tracks[i % tracks.length] as Track
     // Who waits for another status may be back at the first one before it looks, unless its writer waits for it.
     const how = random.pick(track.lockstep ? HOW : HOW.slice(0, 3))
-    return new Waiter(track, how, { cursor, updatedAt }, caller, random.fork(), plan.timeouts)
+    return new Waiter(track, how, { cursor, updatedAt }, caller, random.fork(), plan)
   })
   return { waiters, callers: new Set(callers) }
 }
@@ -197,12 +216,15 @@ function tokenFor({ tokens }: Ground, i: number): string {
   return tokens[i % tokens.length] as string
 }
 
-function percentiles(waiters: Waiter[]): Percentiles {
-  const delays = waiters
-    .flatMap(({ track, sights }) => sights.map(({ version, at }) => Math.max(0, at - (track.acknowledged.get(version) ?? at))))
-    .sort((a, b) => a - b)
-  const at = (part: number) => Math.round((delays[Math.floor((delays.length - 1) * part)] ?? 0) * 10) / 10
-  return { count: delays.length, p50: at(0.5), p99: at(0.99), max: at(1) }
+/** A wait may be back before its writer's acknowledgement is. */
+function delays(waiters: Waiter[]): number[] {
+  return waiters.flatMap(({ track, sights }) => sights.map(({ version, at }) => Math.max(0, at - (track.acknowledged.get(version) ?? at))))
+}
+
+function percentiles(values: number[]): Percentiles {
+  const sorted = values.toSorted((a, b) => a - b)
+  const at = (part: number) => Math.round((sorted[Math.floor((sorted.length - 1) * part)] ?? 0) * 10) / 10
+  return { count: sorted.length, p50: at(0.5), p99: at(0.99), max: at(1) }
 }
 
 function sum<T>(items: T[], of: (item: T) => number): number {
@@ -210,13 +232,14 @@ function sum<T>(items: T[], of: (item: T) => number): number {
 }
 
 export function describeLoad(report: LoadReport): string {
-  const { inLockstep, behind, warm, after } = report
-  const delay = ({ count, p50, p99, max }: Percentiles) => `${count} wake-ups, p50 ${p50} ms, p99 ${p99} ms, max ${max} ms`
+  const { inLockstep, freeRunning, health, warm, after } = report
+  const delay = (what: string, { count, p50, p99, max }: Percentiles) => `  ${count} ${what}: p50 ${p50} ms, p99 ${p99} ms, max ${max} ms`
   const size = ({ heapMb, rssMb, files }: Footprint) => `heap ${heapMb} MB, RSS ${rssMb} MB, ${files} files`
   return [
     `seed ${report.seed}: ${report.moves} moves, ${report.waits} waits of which ${report.timeouts} timed out; wrong ${report.wrong.length}`,
-    `  in lockstep: ${delay(inLockstep)}`,
-    `  free running: ${delay(behind)}`,
+    delay('wake-ups in lockstep', inLockstep),
+    delay('wake-ups, writers running free', freeRunning),
+    delay('health checks', health),
     ...(report.delivered ? [`  streams brought ${report.delivered} events over ${report.streams} connections`] : []),
     `  longest stall of the event loop: ${after.stallMs} ms in the daemon, ${report.ownStallMs} ms in this process`,
     `  warm: ${size(warm)}; loaded: RSS ${report.loadedRssMb} MB; after: ${size(after)}`,

@@ -7,8 +7,6 @@ import type { Track } from './track.ts'
 export const HOW = ['events', 'cursor', 'updated_at', 'status'] as const
 export type How = (typeof HOW)[number]
 
-/** Beyond its own timeout a wait may take so long on a busy machine, and no longer. */
-const GRACE_MS = 5_000
 /** A wait that times out so long after a change was acknowledged has missed it. */
 const MISSED_MS = 1_000
 const STATUSES = ['BACKLOG', 'IN_PROGRESS', 'REVIEW', 'DONE']
@@ -16,6 +14,11 @@ const STATUSES = ['BACKLOG', 'IN_PROGRESS', 'REVIEW', 'DONE']
 /** What a wait asks for, in seconds. Without, the daemon holds it for 45 s and asks to be called again. */
 export type Timeouts = (number | undefined)[]
 const HOLD_SECONDS = 45
+
+interface Limits {
+  timeouts: Timeouts
+  graceMs: number
+}
 
 export interface Sight {
   version: number
@@ -33,18 +36,18 @@ export class Waiter {
   timeouts = 0
   readonly #caller: Caller
   readonly #random: Random
-  readonly #timeouts: Timeouts
+  readonly #limits: Limits
   #cursor: string
   #updatedAt: string
   #status = 'BACKLOG'
   #leaving = new AbortController()
 
-  constructor(track: Track, how: How, start: { cursor: string; updatedAt: string }, caller: Caller, random: Random, timeouts: Timeouts) {
+  constructor(track: Track, how: How, start: { cursor: string; updatedAt: string }, caller: Caller, random: Random, limits: Limits) {
     this.track = track
     this.how = how
     this.#caller = caller
     this.#random = random
-    this.#timeouts = timeouts
+    this.#limits = limits
     this.#cursor = start.cursor
     this.#updatedAt = start.updatedAt
     track.followers.push(this)
@@ -65,14 +68,14 @@ export class Waiter {
   }
 
   async #wait(): Promise<void> {
-    const timeout = this.#random.pick(this.#timeouts)
+    const timeout = this.#random.pick(this.#limits.timeouts)
     const began = performance.now()
     const outcome = await this.#caller.call(...this.#question(timeout), this.#leaving.signal)
     const now = performance.now()
     if (this.#leaving.signal.aborted) return
     this.waits++
     const took = now - began
-    if (took > (timeout ?? HOLD_SECONDS) * 1_000 + GRACE_MS) this.#wrong(`a wait of ${timeout} s took ${Math.round(took)} ms`)
+    if (took > (timeout ?? HOLD_SECONDS) * 1_000 + this.#limits.graceMs) this.#wrong(`a wait of ${timeout} s took ${Math.round(took)} ms`)
     if (outcome.kind !== 'answer') {
       this.#wrong(`a wait failed: ${JSON.stringify(outcome)}`)
       return this.#leaving.abort()

@@ -3,6 +3,7 @@ import type { Caller, Fields, Outcome } from './callers.ts'
 import { type Entry, type Intent, type Journal, WRITES, type Write } from './journal.ts'
 import type { Mortal } from './mortal.ts'
 import type { Random } from './random.ts'
+import { pause } from './stop.ts'
 
 export interface WriterPlan {
   name: string
@@ -13,6 +14,8 @@ export interface WriterPlan {
   /** Tasks that it starts with: shared ones bring it into conflict with others. */
   tasks: string[]
   random: Random
+  /** How long it pauses between two intents, in the mean. */
+  thinkMs: number
 }
 
 /** A rule refused it, as it should when several writers meet on one task. */
@@ -48,6 +51,7 @@ export class Writer {
   async run(stop: AbortSignal): Promise<void> {
     const { random } = this.plan
     while (!stop.aborted && !this.#ended) {
+      await pause(random.below(2 * this.plan.thinkMs + 1), stop)
       if (this.#keyed.length && random.chance(0.1)) await this.#replay(random.pick(this.#keyed))
       else await this.#perform(this.#next(random.pick(this.plan.may), random.chance(0.7)))
     }
@@ -95,7 +99,8 @@ export class Writer {
     if (value.task) this.#status.set(value.task_id, value.task.status)
     // Few enough that tasks collect a history, and many enough that not everything meets on them.
     if (entry.tool === 'task_create' && this.plan.tasks.length < 12) this.plan.tasks.push(value.task_id)
-    if (entry.tool === 'task_move' && value.task.status !== input.status) this.#journal.wrong.push(`${entry.marker} answered another status`)
+    if (entry.tool === 'task_move' && value.task.status !== input.status)
+      this.#journal.wrong.push(`${entry.marker} answered another status`)
   }
 
   #refused({ marker, tool, value }: Entry): void {
@@ -109,8 +114,8 @@ export class Writer {
     const altered = this.plan.random.chance(0.1) ? alteration(entry.tool) : undefined
     const outcome = await this.plan.caller.call(entry.tool, { ...sentAs(entry), ...altered })
     if (outcome.kind === 'lost') return void (await this.#daemonBack(outcome.why))
-    if (outcome.value.code === 'AUTH_STALE_TOKEN') return void (this.#ended = true)
-    if (outcome.kind === 'refusal' && TURNED_AWAY.includes(outcome.value.code)) return
+    if (outcome.value.code === 'AUTH_STALE_TOKEN') this.#ended = true
+    if (this.#ended || (outcome.kind === 'refusal' && TURNED_AWAY.includes(outcome.value.code))) return
     this.#journal.replays++
     if (altered) {
       if (outcome.value.code !== 'IDEMPOTENCY_MISMATCH')

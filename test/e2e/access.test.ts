@@ -79,7 +79,15 @@ describe('[S1] DNS rebinding and foreign pages', () => {
 
   test('[S1] a foreign Host is refused on every surface, with the right token too', async () => {
     const before = await refusalsSoFar('FOREIGN_SOURCE')
-    const hosts = ['evil.example', `evil.example:${port()}`, '127.0.0.1.evil.example', 'localhost.evil.example', '0.0.0.0', '[::]', '127.0.0.2']
+    const hosts = [
+      'evil.example',
+      `evil.example:${port()}`,
+      '127.0.0.1.evil.example',
+      'localhost.evil.example',
+      '0.0.0.0',
+      '[::]',
+      '127.0.0.2',
+    ]
     await writesNothing(async () => {
       for (const host of hosts) {
         for (const sent of everySurface(daemon.token)) {
@@ -99,7 +107,13 @@ describe('[S1] DNS rebinding and foreign pages', () => {
   })
 
   test('[S1] a foreign Origin is refused on every surface, and no answer invites one', async () => {
-    const origins = ['http://evil.example', 'null', `http://127.0.0.1:${Number(port()) + 1}`, 'file://', `http://127.0.0.1:${port()}.evil.example`]
+    const origins = [
+      'http://evil.example',
+      'null',
+      `http://127.0.0.1:${Number(port()) + 1}`,
+      'file://',
+      `http://127.0.0.1:${port()}.evil.example`,
+    ]
     await writesNothing(async () => {
       for (const origin of origins) {
         for (const sent of everySurface(daemon.token)) {
@@ -107,7 +121,11 @@ describe('[S1] DNS rebinding and foreign pages', () => {
           expect([sent.path, origin, answer.status]).toEqual([sent.path, origin, 403])
           expect(Object.keys(answer.headers).filter((name) => name.startsWith('access-control'))).toEqual([])
         }
-        const preflight = { method: 'OPTIONS', path: '/api/tools/task_create', headers: { origin, 'access-control-request-method': 'POST' } }
+        const preflight = {
+          method: 'OPTIONS',
+          path: '/api/tools/task_create',
+          headers: { origin, 'access-control-request-method': 'POST' },
+        }
         expect((await send(daemon.url, preflight)).status).toBe(403)
       }
     })
@@ -129,15 +147,33 @@ describe('[S2] who cannot prove who they are', () => {
 
   test('[S2] no token, a malformed one and a wrong one are refused everywhere and counted', async () => {
     const before = await refusalsSoFar('UNAUTHENTICATED')
-    const guesses = [undefined, '', 'Bearer', 'Bearer ', `Basic ${btoa(`owner:${daemon.token}`)}`, `Bearer ${nobody}`, `Bearer ${daemon.token}x`]
-    guesses.push(`Bearer ${daemon.token.slice(0, -1)}`, `Bearer ${daemon.token.toUpperCase()}`, `Bearer ${daemon.token} ${daemon.token}`, daemon.token)
+    const guesses = [
+      undefined,
+      '',
+      'Bearer',
+      'Bearer ',
+      `Basic ${btoa(`owner:${daemon.token}`)}`,
+      `Bearer ${nobody}`,
+      `Bearer ${daemon.token}x`,
+    ]
+    guesses.push(
+      `Bearer ${daemon.token.slice(0, -1)}`,
+      `Bearer ${daemon.token.toUpperCase()}`,
+      `Bearer ${daemon.token} ${daemon.token}`,
+      daemon.token,
+    )
     const asked = everySurface('').filter(NEEDS_A_TOKEN)
     await writesNothing(async () => {
       for (const authorization of guesses) {
         for (const sent of asked) {
           const { authorization: _, ...rest } = sent.headers ?? {}
           const answer = await send(daemon.url, { ...sent, headers: authorization === undefined ? rest : { ...rest, authorization } })
-          expect([sent.path, authorization, answer.status, answer.json.error.code]).toEqual([sent.path, authorization, 401, 'UNAUTHENTICATED'])
+          expect([sent.path, authorization, answer.status, answer.json.error.code]).toEqual([
+            sent.path,
+            authorization,
+            401,
+            'UNAUTHENTICATED',
+          ])
           expect(answer.headers['www-authenticate']).toMatch(/^Bearer/)
         }
       }
@@ -173,8 +209,12 @@ describe('[S2] who cannot prove who they are', () => {
     const called = () => rows(path, `SELECT tool, surface FROM calls WHERE principal = ? AND code = 'AUTH_STALE_TOKEN'`, agent.agent_id)
     await until(() => called().length === 2, 'the calls are in the audit')
     expect(called().map((row) => `${row.tool} ${row.surface}`)).toEqual(['task_create http', 'agent_me stdio'])
-    const counted = () => rows(path, `SELECT count FROM refusals WHERE source = ? AND reason = 'AUTH_STALE_TOKEN'`, agent.agent_id)[0]?.count
-    await until(() => counted() === 8, () => `metrics, tools, events, four times /mcp and the socket are counted, not ${counted()}`)
+    const counted = () =>
+      rows(path, `SELECT count FROM refusals WHERE source = ? AND reason = 'AUTH_STALE_TOKEN'`, agent.agent_id)[0]?.count
+    await until(
+      () => counted() === 8,
+      () => `metrics, tools, events, four times /mcp and the socket are counted, not ${counted()}`,
+    )
   })
 
   test('[S2] the socket lets in nobody without a token that this daemon issued', async () => {
@@ -187,7 +227,13 @@ describe('[S2] who cannot prove who they are', () => {
     await until(() => refusals('UNAUTHENTICATED') === before + 3, 'every refusal is counted')
     const elsewhere = await Line.open(daemon, socketOf(daemon), { home: '/somewhere/else' })
     expect(elsewhere.welcome).toMatchObject({ ok: false, code: 'CONFLICT' })
-    for (const hello of ['{}', 'GET / HTTP/1.1', '[]', 'null', JSON.stringify({ signalbox: 1, home: daemon.home, token: 7, lane: 'admin' })]) {
+    for (const hello of [
+      '{}',
+      'GET / HTTP/1.1',
+      '[]',
+      'null',
+      JSON.stringify({ signalbox: 1, home: daemon.home, token: 7, lane: 'admin' }),
+    ]) {
       const { line } = await Line.open(daemon, socketOf(daemon), undefined, hello)
       await line.closed
       expect(line.lines).toMatchObject([{ ok: false, code: 'INVALID_INPUT' }])
@@ -209,10 +255,13 @@ describe('[S2] who cannot prove who they are', () => {
     })
     expect((await hers.tool('agent_me')).structuredContent.id).toBe(ann.agent_id)
     const counted = () => rows(databaseOf(daemon), `SELECT count FROM refusals WHERE source = ?`, bob.agent_id)[0]?.count
-    await until(() => counted() === 4, () => `the four attempts are counted under who made them, not ${counted()}`)
+    await until(
+      () => counted() === 4,
+      () => `the four attempts are counted under who made them, not ${counted()}`,
+    )
   })
 
-  test("[S2] after a restart a stored session still belongs to its token alone", async () => {
+  test('[S2] after a restart a stored session still belongs to its token alone', async () => {
     const [ann, bob] = [await daemon.call('agent_invite', { role: 'worker' }), await daemon.call('agent_invite', { role: 'worker' })]
     const hers = await Mcp.begin(daemon, ann.token)
     await daemon.end('SIGKILL')
@@ -227,12 +276,24 @@ describe('[S3] what a page can send without asking', () => {
   const body = JSON.stringify({ title: 'forged' })
 
   test('[S3] a form or text/plain POST is refused, with a token too', async () => {
-    const types = ['application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'text/plain', 'text/plain; application/json', 'text/json', '']
+    const types = [
+      'application/x-www-form-urlencoded',
+      'multipart/form-data; boundary=x',
+      'text/plain',
+      'text/plain; application/json',
+      'text/json',
+      '',
+    ]
     await writesNothing(async () => {
       for (const type of types) {
         for (const path of ['/api/tools/task_create', '/mcp']) {
           const headers = type ? { 'content-type': type } : {}
-          const withToken = await send(daemon.url, { method: 'POST', path, headers: { ...headers, ...ACCEPT, ...bearer(daemon.token) }, body })
+          const withToken = await send(daemon.url, {
+            method: 'POST',
+            path,
+            headers: { ...headers, ...ACCEPT, ...bearer(daemon.token) },
+            body,
+          })
           expect([path, type, withToken.status, withToken.json.error.code]).toEqual([path, type, 400, 'INVALID_INPUT'])
           expect((await send(daemon.url, { method: 'POST', path, headers, body })).status).toBe(401)
         }
@@ -313,18 +374,25 @@ describe('[S10] agent A as B', () => {
     const [ann, bob] = [await worker(), await worker()]
     await writesNothing(async () => {
       for (const name of [bob.agent_id, ann.agent_id, 'owner', 'system']) {
-        const reply = await daemon.post('task_note', { task_id: bob.task, body: 'x' }, ann.token, { headers: { 'signalbox-act-for': name } })
+        const reply = await daemon.post('task_note', { task_id: bob.task, body: 'x' }, ann.token, {
+          headers: { 'signalbox-act-for': name },
+        })
         expect([name, reply.status, reply.error.code]).toEqual([name, 403, 'PERMISSION_DENIED'])
       }
     })
     const attempts = () => rows(databaseOf(daemon), `SELECT * FROM calls WHERE principal = ? AND outcome = 'refused'`, ann.agent_id)
-    await until(() => attempts().length === 4, () => `the attempts are in the audit under who made them, not ${attempts().length}`)
+    await until(
+      () => attempts().length === 4,
+      () => `the attempts are in the audit under who made them, not ${attempts().length}`,
+    )
 
     const headers = { 'signalbox-act-for': bob.agent_id }
     expect((await daemon.post('task_note', { task_id: bob.task, body: 'for bob' }, daemon.token, { headers })).ok).toBe(true)
     const [row] = rows(databaseOf(daemon), `SELECT * FROM calls WHERE principal = ? AND tool = 'task_note'`, bob.agent_id)
     expect(row.acting_person).toMatch(/^person_/)
-    expect((await daemon.post('task_note', { task_id: ann.task, body: 'x' }, daemon.token, { headers })).error.code).toBe('PERMISSION_DENIED')
+    expect((await daemon.post('task_note', { task_id: ann.task, body: 'x' }, daemon.token, { headers })).error.code).toBe(
+      'PERMISSION_DENIED',
+    )
   })
 
   test("[S10] a worker acts on its own task only, by whatever name it calls another's", async () => {
@@ -360,7 +428,13 @@ describe('[S10] agent A as B', () => {
 
   test('[S10] no argument makes a caller somebody else or something more', async () => {
     const [ann, bob] = [await worker(), await worker()]
-    const claims = [{ agent_id: bob.agent_id }, { author: bob.agent_id }, { principal: { id: bob.agent_id } }, { as: 'owner' }, { profile: 'maintainer' }]
+    const claims = [
+      { agent_id: bob.agent_id },
+      { author: bob.agent_id },
+      { principal: { id: bob.agent_id } },
+      { as: 'owner' },
+      { profile: 'maintainer' },
+    ]
     claims.push({ role: 'supervisor' } as never, { lane: 'admin' } as never, { constructor: { profile: 'maintainer' } } as never)
     for (const claim of claims) await refusedEverywhere(ann, 'task_note', { task_id: ann.task, body: 'x', ...claim }, 'INVALID_INPUT')
     const forbidden: [string, object][] = [
@@ -377,7 +451,12 @@ describe('[S10] agent A as B', () => {
     ]
     for (const [tool, input] of forbidden) await refusedEverywhere(ann, tool, input, 'PERMISSION_DENIED')
     for (const query of ['?lane=admin', '?profile=maintainer']) {
-      const sent = { method: 'POST', path: `/api/tools/task_create${query}`, headers: { ...bearer(ann.token), ...JSON_BODY }, body: '{"title":"x"}' }
+      const sent = {
+        method: 'POST',
+        path: `/api/tools/task_create${query}`,
+        headers: { ...bearer(ann.token), ...JSON_BODY },
+        body: '{"title":"x"}',
+      }
       expect((await send(daemon.url, sent)).json.error.code).toBe('PERMISSION_DENIED')
     }
     expect((await daemon.call('agent_me', {}, ann.token)).id).toBe(ann.agent_id)

@@ -71,7 +71,9 @@ describe.skipIf(leftOut('faketime', '[F22] clock jumps'))('[F22] the clock jumps
     const wait = daemon.call('event_wait', { types: ['task.noted'], timeout_seconds: 600 })
     const taskWait = daemon.call('task_wait', { task_id, timeout_seconds: 600 })
     const began = performance.now()
-    const short = daemon.call('task_wait', { task_id, timeout_seconds: 1.5 }).then((answer) => ({ answer, took: performance.now() - began }))
+    const short = daemon
+      .call('task_wait', { task_id, timeout_seconds: 1.5 })
+      .then((answer) => ({ answer, took: performance.now() - began }))
     await until(async () => (await waiting(daemon)) === 3, 'three wait')
     let woken = 0
     for (const open of [wait, taskWait]) open.then(() => woken++)

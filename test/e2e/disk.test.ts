@@ -84,7 +84,17 @@ describe.skipIf(leftOut('unshare', '[F21] a full disk'))('[F21] a full disk', ()
     expect(stored().sort()).toEqual(acknowledged.sort())
     expect(rows(snapshot(home), `SELECT count(*) AS n FROM events WHERE type = 'task.noted'`)).toEqual([{ n: acknowledged.length }])
 
-    execFileSync('nsenter', ['-t', String(daemon.pid), '-U', '-m', '--preserve-credentials', 'mount', '-o', 'remount,size=16m', daemon.home])
+    execFileSync('nsenter', [
+      '-t',
+      String(daemon.pid),
+      '-U',
+      '-m',
+      '--preserve-credentials',
+      'mount',
+      '-o',
+      'remount,size=16m',
+      daemon.home,
+    ])
     await until(async () => (await note()).ok, 'it writes again by itself')
     const { note_id } = (await note()).result
     expect(stored()).toContain(note_id)

@@ -26,7 +26,7 @@ async function marker(...streams: Stream[]): Promise<void> {
 }
 
 describe('GET /api/events', () => {
-  test('[P3] what one does, all who may know hear, in one order', async () => {
+  test('[E3] what one does, all who may know hear, in one order', async () => {
     const streams = await Promise.all(Array.from({ length: 5 }, () => Stream.open(daemon)))
     const made = await Promise.all(Array.from({ length: 20 }, (_, i) => task(web, `${i}`)))
     await marker(...streams)
@@ -57,7 +57,9 @@ describe('GET /api/events', () => {
     const waited = await Promise.all(readers.map((token) => daemon.call('event_wait', { cursor: before, limit: 200 }, token)))
 
     const seen = (events: { type: string; data: { title?: string } }[]) =>
-      events.map((event) => (event.type === 'task.created' ? `task ${event.data.title}` : event.type)).filter((type) => type !== 'decision.logged')
+      events
+        .map((event) => (event.type === 'task.created' ? `task ${event.data.title}` : event.type))
+        .filter((type) => type !== 'decision.logged')
     const everything = ['agent.invited', 'setting.changed', 'token.rotated', 'token.ended', 'person.invited', 'task web', 'task shop']
     const allowed = [everything, ['task web'], ['task shop'], ['task web', 'task shop']]
     for (const [i, expected] of allowed.entries()) {
@@ -98,7 +100,7 @@ describe('GET /api/events', () => {
     stays.close()
   })
 
-  test('a filter lets through what it names', async () => {
+  test('[E4] a filter lets through what it names', async () => {
     const before = await cursor()
     const { task_id } = await task(web)
     await daemon.call('task_note', { task_id, body: 'x' })
@@ -130,7 +132,7 @@ describe('GET /api/events', () => {
     live.close()
   })
 
-  test('a cursor that this log never gave is a clear answer, not a silent stream', async () => {
+  test('[E4] a cursor that this log never gave is a clear answer, not a silent stream', async () => {
     for (const after of ['1.zzzzzz', '9.1', 'nonsense', '-1', '1.-1', "1.1' OR 1=1", '1.zzzzzzzzzzz', 'x'.repeat(5_000)]) {
       const answer = await send(daemon.url, { path: '/api/events', headers: { ...bearer(daemon.token), 'last-event-id': after } })
       expect([after.slice(0, 20), answer.status, answer.json.error.code]).toEqual([after.slice(0, 20), 400, 'INVALID_CURSOR'])
@@ -145,7 +147,8 @@ describe('readers that do not keep up', () => {
     return daemon.call('setting_update', { key: 'roles.planner.deny', value })
   }
   const ONLY_BULKY = '?types=setting.changed'
-  const numbers = (stream: Stream) => stream.events.map((event) => event.data.data.value[0]).map((text: string) => Number(text.split(' ')[0]))
+  const numbers = (stream: Stream) =>
+    stream.events.map((event) => event.data.data.value[0]).map((text: string) => Number(text.split(' ')[0]))
 
   test('[S15] one that stops reading is cut off; it comes back with Last-Event-ID and has missed nothing', async () => {
     const slow = await Stream.open(daemon, { query: ONLY_BULKY })

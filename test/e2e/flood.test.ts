@@ -140,7 +140,13 @@ describe('[S15] big and deep', () => {
   })
 
   test('[S15] text made to trouble a pattern does not', async () => {
-    const texts = ['Bearer '.repeat(60_000), `Bearer${' '.repeat(400_000)}`, `sbx_${'a'.repeat(400_000)}`, 'sk-'.repeat(140_000), '-'.repeat(400_000)]
+    const texts = [
+      'Bearer '.repeat(60_000),
+      `Bearer${' '.repeat(400_000)}`,
+      `sbx_${'a'.repeat(400_000)}`,
+      'sk-'.repeat(140_000),
+      '-'.repeat(400_000),
+    ]
     for (const text of texts) {
       const asked = performance.now()
       for (const [tool, input] of [
@@ -165,7 +171,12 @@ describe('[S15] storms', () => {
         for (let i = 0; i < 60; i++) {
           const { status, error } = await daemon.post('task_list', {}, noisy.token)
           answers.push(status)
-          if (status === 429) expect([error.code, error.message, error.hint]).toEqual(['RATE_LIMITED', expect.stringContaining('5 calls a second'), expect.stringMatching(/Try again in \d+ s/)])
+          if (status === 429)
+            expect([error.code, error.message, error.hint]).toEqual([
+              'RATE_LIMITED',
+              expect.stringContaining('5 calls a second'),
+              expect.stringMatching(/Try again in \d+ s/),
+            ])
         }
       }),
     )
@@ -176,10 +187,14 @@ describe('[S15] storms', () => {
     const refused = await daemon.post('agent_me', {}, quiet.token)
     expect(refused.status).toBe(200)
     const limited = answers.filter((status) => status === 429).length
-    await until(() => count(noisy.agent_id) === limited, () => `every one is counted: ${count(noisy.agent_id)} of ${limited}`)
+    await until(
+      () => count(noisy.agent_id) === limited,
+      () => `every one is counted: ${count(noisy.agent_id)} of ${limited}`,
+    )
   })
 
-  const count = (source: string) => rows(databaseOf(daemon), `SELECT count FROM refusals WHERE source = ? AND reason = 'RATE_LIMITED'`, source)[0]?.count
+  const count = (source: string) =>
+    rows(databaseOf(daemon), `SELECT count FROM refusals WHERE source = ? AND reason = 'RATE_LIMITED'`, source)[0]?.count
 
   test('[S15] what is no call is limited too: sessions, streams, lists', async () => {
     const agent = await daemon.call('agent_invite', { role: 'worker' })
@@ -206,10 +221,15 @@ describe('[S15] storms', () => {
 
   test('[S15] one token has at most 2,000 calls open', async () => {
     const line = await Line.begin(daemon, socketOf(daemon))
-    const waits = Array.from({ length: 2_050 }, () => line.rpc('tools/call', { name: 'event_wait', arguments: { types: ['task.deleted'] } }))
+    const waits = Array.from({ length: 2_050 }, () =>
+      line.rpc('tools/call', { name: 'event_wait', arguments: { types: ['task.deleted'] } }),
+    )
     const refused: string[] = []
     for (const wait of waits) wait.then((answer) => refused.push(answer.result?.structuredContent.error?.code)).catch(() => {})
-    await until(() => refused.length === 50, () => `fifty are refused, not ${refused.length}`)
+    await until(
+      () => refused.length === 50,
+      () => `fifty are refused, not ${refused.length}`,
+    )
     expect(new Set(refused)).toEqual(new Set(['RATE_LIMITED']))
     const other = await daemon.call('agent_invite', { role: 'worker' }).catch((error: Error) => error.message)
     expect(other).toContain('RATE_LIMITED')

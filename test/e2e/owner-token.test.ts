@@ -33,7 +33,10 @@ test("[S2] rotating the owner's token replaces the file at once and ends the old
   expect((await line.rpc('tools/call', { name: 'agent_me', arguments: {} })).result.structuredContent.error.code).toBe('AUTH_STALE_TOKEN')
   await stream.ended
   expect((await daemon.cli(['agent', 'me'])).code).toBe(0)
-  expect(await daemon.cli(['agent', 'me'], '', { SIGNALBOX_TOKEN: owner.token })).toMatchObject({ code: 3, stderr: expect.stringContaining('AUTH_STALE_TOKEN') })
+  expect(await daemon.cli(['agent', 'me'], '', { SIGNALBOX_TOKEN: owner.token })).toMatchObject({
+    code: 3,
+    stderr: expect.stringContaining('AUTH_STALE_TOKEN'),
+  })
 })
 
 test('[S2] a rotation that crashed before its commit leaves the old token in force, and nothing behind', async () => {

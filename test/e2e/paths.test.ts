@@ -1,5 +1,16 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join, relative } from 'node:path'
 import { DatabaseSync } from '@photostructure/sqlite'
@@ -68,7 +79,15 @@ describe('[S8] repositories', () => {
     const bad = [
       ...[`${real}/.git`, `${real}/.git/hooks`, `${real}/sub/../.git/refs`, `${place}/link-to-git`],
       ...[`${place}/bare`, `${place}/plain`, `${place}/file`, `${place}/dangling`, `${place}/nowhere`, '/', '/etc/passwd', '/dev/null'],
-      ...[`${place}/%74wo`, `${place}/two%2f`, `${place}/plain/..%2ftwo`, `${place}/%2e%2e/two`, `${place}/TWO`, `${place}/two\n`, `${place}/t*o`],
+      ...[
+        `${place}/%74wo`,
+        `${place}/two%2f`,
+        `${place}/plain/..%2ftwo`,
+        `${place}/%2e%2e/two`,
+        `${place}/TWO`,
+        `${place}/two\n`,
+        `${place}/t*o`,
+      ],
       ...['two', './two', '../two', '~/two', '', `file://${real}`, `${real}\0/etc`, `--upload-pack=${real}`, `$(echo ${real})`],
     ]
     const before = rowCounts(databaseOf(daemon))
@@ -92,13 +111,32 @@ describe('[S8] repositories', () => {
 
 describe('[S8] addresses', () => {
   test('[S8] a tool is a name, not a path', async () => {
-    const names = ['%2e%2e', '..', '../tools', '..%2f..%2fhealthz', '%2fetc%2fpasswd', 'task_create%00', 'task_create%2f..', '%252e%252e', 'TASK_CREATE']
+    const names = [
+      '%2e%2e',
+      '..',
+      '../tools',
+      '..%2f..%2fhealthz',
+      '%2fetc%2fpasswd',
+      'task_create%00',
+      'task_create%2f..',
+      '%252e%252e',
+      'TASK_CREATE',
+    ]
     names.push('task_create/', '.%2ftask_create', '__proto__', 'constructor', '%ff', '%', 'task_create;x', 'a'.repeat(5_000))
     const before = rowCounts(databaseOf(daemon))
     for (const name of names) {
       const path = `/api/tools/${name}`
-      const answer = await send(daemon.url, { method: 'POST', path, headers: { ...bearer(daemon.token), ...JSON_BODY }, body: '{"title":"x"}' })
-      expect([name, answer.status, answer.json?.error?.code]).toEqual([name, 404, expect.stringMatching(/TOOL_NOT_FOUND|RESOURCE_NOT_FOUND/)])
+      const answer = await send(daemon.url, {
+        method: 'POST',
+        path,
+        headers: { ...bearer(daemon.token), ...JSON_BODY },
+        body: '{"title":"x"}',
+      })
+      expect([name, answer.status, answer.json?.error?.code]).toEqual([
+        name,
+        404,
+        expect.stringMatching(/TOOL_NOT_FOUND|RESOURCE_NOT_FOUND/),
+      ])
     }
     for (const path of ['/API/TOOLS', '/api//tools', '/api/tools/..', '/healthz/..%2fmetrics', '//metrics', '/metrics/'])
       expect([path, (await send(daemon.url, { path, headers: bearer(daemon.token) })).status]).toEqual([path, 404])
@@ -110,11 +148,33 @@ describe('[S8] addresses', () => {
     const mcp = await Mcp.begin(daemon)
     const read = (uri: string) => mcp.rpc('resources/read', { uri })
     expect((await read(`signalbox://task/${handle}`)).json.result.contents).toHaveLength(1)
-    const bad = ['../..', '..%2f..', '', `${handle}/../${handle}`, `${handle}?x`, `${handle}#x`, `${handle}/`, `./${handle}`, '%2e%2e', `${handle}%00`, '{id}']
+    const bad = [
+      '../..',
+      '..%2f..',
+      '',
+      `${handle}/../${handle}`,
+      `${handle}?x`,
+      `${handle}#x`,
+      `${handle}/`,
+      `./${handle}`,
+      '%2e%2e',
+      `${handle}%00`,
+      '{id}',
+    ]
     const uris = bad.map((name) => `signalbox://task/${name}`)
-    uris.push('file:///etc/passwd', 'signalbox://../etc/passwd', `SIGNALBOX://task/${handle}`, `signalbox://tasks/${handle}`, 'signalbox://owner.token')
+    uris.push(
+      'file:///etc/passwd',
+      'signalbox://../etc/passwd',
+      `SIGNALBOX://task/${handle}`,
+      `signalbox://tasks/${handle}`,
+      'signalbox://owner.token',
+    )
     for (const uri of uris) {
-      for (const answer of [await read(uri), await mcp.modern('resources/read', { uri }, uri), await mcp.rpc('resources/subscribe', { uri })])
+      for (const answer of [
+        await read(uri),
+        await mcp.modern('resources/read', { uri }, uri),
+        await mcp.rpc('resources/subscribe', { uri }),
+      ])
         expect([uri, typeof answer.json?.error?.code, answer.json?.result]).toEqual([uri, 'number', undefined])
     }
     expect((await read('signalbox://task/T-999')).json.error.data).toMatchObject({ code: 'RESOURCE_NOT_FOUND' })
@@ -200,7 +260,9 @@ describe('[S17] what lies on disk', () => {
       for (const [name, mode] of Object.entries(found)) if (!folders.includes(name)) expect([name, mode]).toEqual([name, '600'])
       return Object.keys(found)
     }
-    expect(check()).toEqual(expect.arrayContaining(['owner.token', 'daemon.json', 'daemon.lock', 'signalbox.db', 'signalbox.db-wal', 'signalbox.db-shm']))
+    expect(check()).toEqual(
+      expect.arrayContaining(['owner.token', 'daemon.json', 'daemon.lock', 'signalbox.db', 'signalbox.db-wal', 'signalbox.db-shm']),
+    )
     await open.end('SIGKILL')
     await open.start()
     check()

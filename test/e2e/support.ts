@@ -170,7 +170,11 @@ export class Stream {
   }
 
   #take(frame: string): void {
-    const field = (name: string) => frame.split('\n').find((line) => line.startsWith(`${name}: `))?.slice(name.length + 2)
+    const field = (name: string) =>
+      frame
+        .split('\n')
+        .find((line) => line.startsWith(`${name}: `))
+        ?.slice(name.length + 2)
     const data = field('data')
     this.last = field('id') ?? this.last
     if (data !== undefined) this.events.push({ id: field('id') as string, type: field('event') as string, data: JSON.parse(data) })

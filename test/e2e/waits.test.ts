@@ -48,7 +48,9 @@ describe('[F25] waits', () => {
     const before = await cursor()
     await daemon.call('task_move', { task_id: task.handle, status: 'IN_PROGRESS' })
     expect(await wait(before, { timeout_seconds: 30 })).toMatchObject({ code: 'EVENTS', events: [{ type: 'task.moved' }] })
-    expect(await daemon.call('task_wait', { task_id: task.handle, cursor: before, timeout_seconds: 30 })).toMatchObject({ code: 'TASK_CHANGED' })
+    expect(await daemon.call('task_wait', { task_id: task.handle, cursor: before, timeout_seconds: 30 })).toMatchObject({
+      code: 'TASK_CHANGED',
+    })
     const { context } = { context: await daemon.call('task_context', { task_id: task.handle }) }
     await note('x')
     expect(await wait(context.cursor)).toMatchObject({ events: [{ type: 'task.noted' }] })
@@ -61,11 +63,17 @@ describe('[F25] waits', () => {
     for (const { signal } of aborts) daemon.post('event_wait', {}, daemon.token, { signal }).catch(() => {})
     const gone = Array.from({ length: 20 }, (_, i) => (i % 2 ? mcp.hold('event_wait') : mcp.holdModern('event_wait')))
     for (let i = 0; i < 20; i++) line.rpc('tools/call', { name: 'event_wait', arguments: {} }).catch(() => {})
-    await until(async () => (await waiting(daemon)) === 60, async () => `sixty wait, not ${await waiting(daemon)}`)
+    await until(
+      async () => (await waiting(daemon)) === 60,
+      async () => `sixty wait, not ${await waiting(daemon)}`,
+    )
     for (const abort of aborts) abort.abort()
     for (const request of gone) request.destroy()
     line.socket.destroy()
-    await until(async () => (await waiting(daemon)) === 0, async () => `nobody waits any more, not ${await waiting(daemon)}`)
+    await until(
+      async () => (await waiting(daemon)) === 0,
+      async () => `nobody waits any more, not ${await waiting(daemon)}`,
+    )
     expect((await daemon.call('system_health')).event_readers).toBeLessThanOrEqual(4)
   })
 
@@ -134,7 +142,10 @@ describe('[F27] the end', () => {
         const answer = await mcp.modern('tools/call', { name: 'event_wait', arguments: args }, 'event_wait')
         return answer.json?.result.structuredContent
       }),
-      ...Array.from({ length: 40 }, async () => (await line.rpc('tools/call', { name: 'event_wait', arguments: args })).result.structuredContent),
+      ...Array.from(
+        { length: 40 },
+        async () => (await line.rpc('tools/call', { name: 'event_wait', arguments: args })).result.structuredContent,
+      ),
     ]
     const answers = asked.map((answer) => answer.catch((error: Error) => ({ lost: error.message })))
     const streams = await Promise.all(Array.from({ length: 20 }, () => Stream.open(daemon)))
@@ -144,7 +155,10 @@ describe('[F27] the end', () => {
     halfBody.write(`POST /api/tools/task_note HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer ${daemon.token}\r\n`)
     halfBody.write('content-type: application/json\r\ncontent-length: 1000\r\n\r\n{"task_id"')
     const shut = Promise.all([hung, halfBody].map((socket) => once(socket.resume(), 'close')))
-    await until(async () => (await waiting(daemon)) === 200, async () => `two hundred wait, not ${await waiting(daemon)}`)
+    await until(
+      async () => (await waiting(daemon)) === 200,
+      async () => `two hundred wait, not ${await waiting(daemon)}`,
+    )
     const check = daemon.post('system_health', { deep: true }).catch(() => 'cut')
     // A later answer on the same daemon shows that the check was taken up.
     await send(daemon.url, { path: '/metrics', headers: bearer(daemon.token) })

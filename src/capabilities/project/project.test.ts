@@ -161,7 +161,7 @@ describe('repositories', () => {
       await app.project()
       expect(await app.owner.refused('repo_add', { path: repository(app, 'shop'), base_branch })).toMatchObject({
         code: 'INVALID_INPUT',
-        message: expect.stringContaining('branch'),
+        message: expect.stringContaining('not a branch name'),
       })
     },
   )

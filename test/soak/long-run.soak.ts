@@ -1,0 +1,15 @@
+import { expect, test } from 'vitest'
+import { describeLongRun, longRun } from '../chaos/long-run.ts'
+import { seeds } from '../chaos/random.ts'
+
+const MINUTES = Number(process.env.SIGNALBOX_MINUTES ?? 10)
+
+test('ten minutes of ordinary life, with restarts, backups, settings and revocations', { timeout: (MINUTES + 10) * 60_000 }, async () => {
+  const [seed = 0] = seeds(1)
+  const report = await longRun(seed, MINUTES)
+  console.info(describeLongRun(report))
+  expect({ lost: report.lost, doubled: report.doubled, wrong: report.wrong }).toEqual({ lost: [], doubled: [], wrong: [] })
+  expect(report.backups).toBeGreaterThan(0)
+  expect(report.after.heapMb).toBeLessThan(report.warm.heapMb + 8)
+  expect(report.after.rssMb).toBeLessThan(report.warm.rssMb + 64)
+})
