@@ -1,4 +1,4 @@
-import { chmodSync, closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs'
+import { chmodSync, closeSync, existsSync, fsyncSync, linkSync, openSync, renameSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { type CheckResult, generationStart } from './engine.ts'
 import { APPLICATION_ID, damaged } from './sqlite.ts'
@@ -70,12 +70,31 @@ export function restoreFile(path: string, source: string, stamp: string): string
   let aside: string | undefined
   if (existsSync(path)) {
     aside = unused(`${path}.before-restore-${stamp}`)
-    for (const suffix of ['-wal', '-shm']) if (existsSync(path + suffix)) renameSync(path + suffix, aside + suffix)
-    renameSync(path, aside)
+    keepAs(aside, path)
   }
   renameSync(staged, path)
   syncToDisk(dirname(path))
   return aside
+}
+
+/** Under a second name, so that the restored file takes the first one in a single step: at no instant is there none. */
+function keepAs(aside: string, path: string): void {
+  emptyLog(path)
+  linkSync(path, aside)
+  // A log is left only by a damaged file; replayed into the restored one it would damage that too.
+  for (const suffix of ['-wal', '-shm']) if (existsSync(path + suffix)) renameSync(path + suffix, aside + suffix)
+}
+
+function emptyLog(path: string): void {
+  let connection: Connection | undefined
+  try {
+    connection = new Connection(path)
+    connection.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+  } catch {
+    // Damaged: it is kept as it is.
+  } finally {
+    connection?.close()
+  }
 }
 
 /** The name itself, or with a number behind it: a second restore must not write over what the first one put aside. */

@@ -319,7 +319,7 @@ describe('[S3] what a page can send without asking', () => {
 })
 
 describe('[S4] addresses that others reach', () => {
-  test.each(['0.0.0.0', '::', '192.0.2.1', '127.0.0.1.evil.example'])(
+  test.each(['0.0.0.0', '::', '127.0.0.1.evil.example'])(
     '[S4] it does not start on %s unless told under which names it may be reached',
     async (host) => {
       const home = join(mkdtempSync(join(tmpdir(), 'signalbox-e2e-')), 'home')

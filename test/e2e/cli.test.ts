@@ -46,7 +46,6 @@ describe('signalbox <noun> <verb>', () => {
     const three = await json('task', 'create', '--acceptance-criteria', '["x, y","z"]', 'Third')
     expect(three.task).toMatchObject({ title: 'Third', acceptance_criteria: ['x, y', 'z'] })
     expect((await json('task', 'list', '--limit', '1')).tasks).toHaveLength(1)
-    expect((await json('task', 'move', one.handle, 'IN_PROGRESS')).task.status).toBe('IN_PROGRESS')
     expect((await json('setting', 'update', 'limits.agent_burst', '450')).value).toBe(450)
     const plan = await json('plan', 'propose', '--tasks', '[{"title":"planned"}]')
     expect((await json('plan', 'accept', plan.plan_id, '--no-accept')).status).toBe('rejected')
@@ -77,11 +76,9 @@ describe('signalbox <noun> <verb>', () => {
       [['task', 'creat', 'x'], /no "signalbox task creat".*create/],
       [['tsk', 'list'], /Did you mean: signalbox task list/],
       [['task'], /signalbox task what\?.*create/],
-      [['frobnicate'], /signalbox tools/],
       [['task', 'create', '--titel', 'x'], /titel/],
       [['task', 'create', 'x', 'y'], /"y" is one argument too many/],
       [['plan', 'propose', '--tasks', '[{'], /--tasks must be JSON/],
-      [['serve', '--prot', '1'], /prot/],
     ] as const) {
       const { code, stderr, stdout } = await daemon.cli([...args])
       expect([args, code, stdout]).toEqual([args, 2, ''])
@@ -98,7 +95,6 @@ describe('signalbox <noun> <verb>', () => {
       [['tools'], /^task create +Create a task/m],
       [['task', 'create', '--help'], /--title .*required/],
       [['db', '--help'], /signalbox db restore FILE/],
-      [['mcp', '--help'], /--admin/],
     ] as const) {
       const { code, stdout } = await daemon.cli([...args], '', nowhere)
       expect([args, code]).toEqual([args, 0])

