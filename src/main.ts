@@ -2,6 +2,7 @@ import { UsageError } from './kernel/error.ts'
 
 const HELP = `Signalbox coordinates coding agents on shared repositories.
 
+Usage:
   signalbox serve                 start the daemon
   signalbox mcp [--admin]         MCP on stdin/stdout, for an agent's configuration
   signalbox <noun> <verb> […]     call a tool: signalbox task create --title "Fix login"

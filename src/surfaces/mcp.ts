@@ -52,6 +52,7 @@ export function createMcpSurface(parts: McpSurfaceParts): McpSurface {
   const { factory, sessions, feed } = parts
   const live = new Map<string, LiveSession>()
   const adopting = new Map<string, Promise<LiveSession | undefined>>()
+  const ending = new Set<string>()
   const asking = new AsyncLocalStorage<McpConnection>()
   const modern = createMcpHandler(() => factory(required(asking.getStore()), 'modern'), {
     legacy: 'reject',
@@ -89,11 +90,15 @@ export function createMcpSurface(parts: McpSurfaceParts): McpSurface {
     // Somebody else's session is as good as none: a session id is not a credential.
     if (!session || session.token !== tokenOf(connection)) return rpcError(404, -32_001, 'MCP session not found. Send initialize again.')
     const response = await serve(session, request, body, connection)
-    if (request.method === 'DELETE' && response.ok) {
-      await drop(id)
-      await sessions.remove(id)
-    }
+    if (request.method === 'DELETE' && response.ok) await end(id)
     return response
+  }
+
+  /** A late request of the same client must not take it up again before it is out of the database: nobody would end it then. */
+  async function end(id: string): Promise<void> {
+    ending.add(id)
+    await drop(id)
+    await sessions.remove(id).finally(() => ending.delete(id))
   }
 
   async function open(stored: StoredSession, connection: McpConnection): Promise<LiveSession> {
@@ -120,7 +125,7 @@ export function createMcpSurface(parts: McpSurfaceParts): McpSurface {
   }
 
   async function revive(id: string, connection: McpConnection): Promise<LiveSession | undefined> {
-    const stored = await sessions.find(id)
+    const stored = ending.has(id) ? undefined : await sessions.find(id)
     if (!stored || stored.token !== tokenOf(connection)) return undefined
     const session = await open(stored, {
       ...connection,

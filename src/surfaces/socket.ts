@@ -2,6 +2,7 @@ import { chmodSync, rmSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
 import { dirname } from 'node:path'
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio'
+import type { LoggedEvent } from '../kernel/event.ts'
 import type { Kernel } from '../kernel/invoke.ts'
 import type { McpServerFactory } from './mcp-server.ts'
 import { endedToken } from './updates.ts'
@@ -39,20 +40,22 @@ export async function listenOnSocket(parts: SocketParts): Promise<{ close(): Pro
   parts.ensureFolder(dirname(parts.path))
   // We hold the daemon's lock, so a socket that is still there belonged to one that died.
   rmSync(parts.path, { force: true })
-  const open = new Set<Socket>()
+  const open = new Map<Socket, string | undefined>()
+  const stopWatching = parts.kernel.parts.feed.subscribe((events) => hangUp(open, events))
   const server: Server = createServer((socket) => {
-    open.add(socket)
+    open.set(socket, undefined)
     socket.on('error', () => {})
     socket.once('close', () => open.delete(socket))
-    void greet(socket, parts).catch(parts.onError)
+    void greet(socket, parts, (token) => open.set(socket, token)).catch(parts.onError)
   })
   await new Promise<void>((resolve, reject) => server.once('error', reject).listen(parts.path, resolve))
   chmodSync(parts.path, 0o600)
   return {
     async close() {
+      stopWatching()
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       // What was answered must still get out; a client that does not read it is not waited for.
-      for (const socket of open) {
+      for (const socket of open.keys()) {
         socket.destroySoon()
         setTimeout(() => socket.destroy(), UNREAD_MS).unref()
       }
@@ -62,7 +65,7 @@ export async function listenOnSocket(parts: SocketParts): Promise<{ close(): Pro
   }
 }
 
-async function greet(socket: Socket, parts: SocketParts): Promise<void> {
+async function greet(socket: Socket, parts: SocketParts, onProven: (token: string | undefined) => void): Promise<void> {
   const line = await firstLine(socket)
   const refuse = (code: string, message: string) => socket.end(`${JSON.stringify({ ok: false, code, message } satisfies Welcome)}\n`)
   const hello = parseHello(line)
@@ -90,19 +93,17 @@ async function greet(socket: Socket, parts: SocketParts): Promise<void> {
     dialect: hello.dialect,
     toolsets: hello.toolsets,
   }
-  closeWithToken(socket, parts, found.principal.tokenId)
+  onProven(found.principal.tokenId)
   serveStdio(({ era }) => parts.factory(connection, era), {
     transport: new SocketTransport(socket),
     onerror: parts.onError,
   })
 }
 
-/** The pipe then comes back with the token as it is now. Not at once: the call that ended it may be on this very connection. */
-function closeWithToken(socket: Socket, parts: SocketParts, token: string | undefined): void {
-  const stop = parts.kernel.parts.feed.subscribe((events) => {
-    if (events.some((event) => endedToken(event) === token)) setTimeout(() => socket.destroySoon(), ANSWER_MS).unref()
-  })
-  socket.once('close', stop)
+/** Those whose token ended come back with it as it is now. Not at once: the call that ended it may be on this very connection. */
+function hangUp(open: Map<Socket, string | undefined>, events: LoggedEvent[]): void {
+  const ended = new Set(events.map(endedToken).filter((token) => token !== undefined))
+  for (const [socket, token] of open) if (token && ended.has(token)) setTimeout(() => socket.destroySoon(), ANSWER_MS).unref()
 }
 
 /** The SDK only stops listening when it has had enough of a client: unless it is closed too, the client waits for ever. */

@@ -11,11 +11,12 @@ test('[F25] 500 waiters, 200 streams and 64 writers: nothing is missed, nothing 
     warmUpSeconds: 1,
     seconds: 5,
     waiters: 500,
+    overMcp: 48,
     writers: 64,
     readers: 200,
     timeouts: [2, 4, 8],
     thinkMs: 1_000,
-    graceMs: 5_000,
+    graceMs: 15_000,
   })
   console.info(describeLoad(report))
   expect(report.wrong).toEqual([])

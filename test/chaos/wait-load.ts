@@ -18,6 +18,8 @@ export interface LoadPlan {
   warmUpSeconds: number
   seconds: number
   waiters: number
+  /** How many of the waiters wait over MCP; the others over plain HTTP. */
+  overMcp: number
   writers: number
   readers: number
   timeouts: Timeouts
@@ -163,16 +165,15 @@ async function createTracks({ daemon }: Mortal, { project }: Ground, writers: nu
   })
 }
 
-/** One in ten over MCP, four of them to a session, in both eras. */
+/** Over MCP four share a session, in both eras. */
 async function createWaiters(mortal: Mortal, ground: Ground, tracks: Track[], plan: LoadPlan, random: Random) {
   const { cursor } = await mortal.daemon.call('task_list', { limit: 1 })
   const updatedAt = new Date().toISOString()
-  const overMcp = Math.floor(plan.waiters / 10)
   const sessions = await Promise.all(
-    Array.from({ length: Math.ceil(overMcp / 4) }, (_, i) => mcpCaller(mortal, tokenFor(ground, i), i % 2 ? 'mcp 2026' : 'mcp 2025')),
+    Array.from({ length: Math.ceil(plan.overMcp / 4) }, (_, i) => mcpCaller(mortal, tokenFor(ground, i), i % 2 ? 'mcp 2026' : 'mcp 2025')),
   )
   const callers = Array.from({ length: plan.waiters }, (_, i) =>
-    i < overMcp ? (sessions[i % sessions.length] as Caller) : httpCaller(mortal, tokenFor(ground, i)),
+    i < plan.overMcp ? (sessions[i % sessions.length] as Caller) : httpCaller(mortal, tokenFor(ground, i)),
   )
   const waiters = callers.map((caller, i) => {
     const track = tracks[i % tracks.length] as Track
@@ -205,10 +206,13 @@ async function checkReaders({ daemon }: Mortal, readers: StreamReader[], head: n
 
 /** No call waits, no stream is open, no session is left. */
 async function everybodyGone({ daemon }: Mortal): Promise<void> {
-  await until(async () => {
+  let left = {}
+  const gone = until(async () => {
     const { waiting_calls, event_streams, mcp_sessions } = await gauges(daemon)
-    return waiting_calls === 0 && event_streams === 0 && mcp_sessions === 0
+    left = { waiting_calls, event_streams, mcp_sessions }
+    return Object.values(left).every((count) => count === 0)
   })
+  await gone.catch(() => Promise.reject(new Error(`somebody was left behind: ${JSON.stringify(left)}`)))
 }
 
 /** The first one is the owner's. */

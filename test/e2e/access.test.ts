@@ -217,6 +217,16 @@ describe('[S2] who cannot prove who they are', () => {
     )
   })
 
+  test('[S2] a wait that is open when its token ends hears nothing more', async () => {
+    const agent = await daemon.call('agent_invite', { role: 'worker' })
+    const wait = daemon.post('event_wait', { types: ['task.created'], timeout_seconds: 30 }, agent.token)
+    await until(async () => (await daemon.call('system_health')).waiting_calls === 1, 'it waits')
+    await daemon.call('token_revoke', { agent_id: agent.agent_id })
+    await daemon.call('task_create', { title: 'not for you' })
+    const { status, error, result } = await wait
+    expect([status, error?.code, result]).toEqual([401, 'AUTH_STALE_TOKEN', undefined])
+  })
+
   test('[S2] the socket lets in nobody without a token that this daemon issued', async () => {
     const before = await refusalsSoFar('UNAUTHENTICATED')
     for (const token of ['', nobody, `${daemon.token}x`]) {

@@ -39,6 +39,28 @@ describe('GET /api/events', () => {
     }
   })
 
+  test('[E3] whoever joins in the middle of the traffic hears each event once, and none is missing', async () => {
+    const before = await cursor()
+    let on = true
+    let last = ''
+    const writers = Array.from({ length: 4 }, async () => {
+      while (on) last = (await task(web)).task_id
+    })
+    const streams: Stream[] = []
+    for (let i = 0; i < 25; i++) streams.push(await Stream.open(daemon, { after: before, query: '?types=task.created' }))
+    on = false
+    await Promise.all(writers)
+    const { task_id } = await task(web, last)
+    for (const stream of streams) await stream.heard((events) => events.at(-1)?.data.subject === task_id)
+    const ids = streams[0]?.events.map((event) => event.id) as string[]
+    expect(new Set(ids).size).toBe(ids.length)
+    expect(ids.length).toBeGreaterThan(25)
+    for (const stream of streams) {
+      expect(stream.events.map((event) => event.id)).toEqual(ids)
+      stream.close()
+    }
+  })
+
   test('[S2] private events and other projects never reach a reader without the right, live, resumed or waited for', async () => {
     const [inWeb, inShop, anywhere] = [await agentIn(web), await agentIn(shop), await agentIn()]
     const before = await cursor()
@@ -151,6 +173,7 @@ describe('readers that do not keep up', () => {
     stream.events.map((event) => event.data.data.value[0]).map((text: string) => Number(text.split(' ')[0]))
 
   test('[S15] one that stops reading is cut off; it comes back with Last-Event-ID and has missed nothing', async () => {
+    const start = await cursor()
     const slow = await Stream.open(daemon, { query: ONLY_BULKY })
     const quick = await Stream.open(daemon, { query: ONLY_BULKY })
     slow.pause()
@@ -164,12 +187,19 @@ describe('readers that do not keep up', () => {
     await slow.ended
     expect(slow.events.length).toBeLessThan(count)
     const back = await Stream.open(daemon, { query: ONLY_BULKY, after: slow.last })
-    const missing = count - slow.events.length
-    // As fast as it reads, it gets all that it missed in one go, however much that is.
-    await back.heard((events) => events.length >= missing)
+    await back.heard((events) => slow.events.length + events.length >= count)
     expect([...numbers(slow), ...numbers(back)]).toEqual(numbers(quick))
     expect(new Set(numbers(quick)).size).toBe(count)
-    for (const stream of [quick, back]) stream.close()
+
+    // However long the backlog is, it comes in one go as fast as it is read, with what happens meanwhile behind it.
+    const late = await Stream.open(daemon, { query: ONLY_BULKY, after: start })
+    late.pause()
+    await Promise.all(Array.from({ length: 20 }, () => bulky(count++)))
+    late.resume()
+    await late.heard((events) => events.length >= count)
+    await quick.heard((events) => events.length === count)
+    expect(numbers(late)).toEqual(numbers(quick))
+    for (const stream of [quick, back, late]) stream.close()
     await until(async () => (await streamsOpen()) === 0, 'all are gone')
   })
 

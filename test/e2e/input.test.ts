@@ -196,6 +196,19 @@ describe('bad input on every surface', () => {
     )
   })
 
+  test('[E1] what is refused half-way leaves nothing of its first half', async () => {
+    const { handle } = await daemon.call('task_create', { title: 'gone' })
+    await daemon.call('task_delete', { task_id: handle })
+    await refused('task_create', { title: 'x', blocked_by: [made.one, handle] }, 'TASK_DELETED', /was deleted/)
+    const { plan_id } = await daemon.call('plan_propose', { tasks: [{ title: 'x' }] })
+    await daemon.call('plan_accept', { plan_id })
+    await refused('plan_accept', { plan_id }, 'CONFLICT', /already/)
+    const before = (await daemon.call('task_create', { title: 'next' })).handle
+    await refused('task_create', { title: 'x', blocked_by: [handle] }, 'TASK_DELETED', /was deleted/)
+    const after = (await daemon.call('task_create', { title: 'next' })).handle
+    expect(Number(after.slice(2))).toBe(Number(before.slice(2)) + 1)
+  })
+
   test('[E1] a body of 10 MB is PAYLOAD_TOO_LARGE through the pipe as well', async () => {
     const call = {
       jsonrpc: '2.0',
