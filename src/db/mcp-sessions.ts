@@ -25,7 +25,7 @@ export interface SessionStore {
 }
 
 /** Clients seldom say goodbye: without a limit one that begins anew for each call would fill the disk. */
-const MOST_PER_TOKEN = 200
+const MOST_PER_TOKEN = 1_000
 const WEEK_MS = 7 * 86_400_000
 
 export function createSessionStore(storage: Storage, now: () => number): SessionStore {

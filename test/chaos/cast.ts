@@ -1,3 +1,4 @@
+import type { TestDaemon } from '../../src/testing/daemon.ts'
 import { type Caller, httpCaller, mcpCaller, type Way } from './callers.ts'
 import type { Journal } from './journal.ts'
 import type { Mortal } from './mortal.ts'
@@ -24,8 +25,7 @@ export interface Identity {
 /** A project with some shared tasks, and writers under several people's and agents' tokens. */
 export async function hire(mortal: Mortal, journal: Journal, random: Random, thinkMs = 0): Promise<Cast> {
   const { daemon } = mortal
-  for (const key of ['limits.agent_calls_per_second', 'limits.agent_burst', 'limits.person_calls_per_second', 'limits.person_burst'])
-    await daemon.call('setting_update', { key, value: 1_000_000 })
+  await liftLimits(daemon)
   const { project_id: project } = await daemon.call('project_create', { name: 'Chaos' })
   const shared: string[] = []
   for (let i = 0; i < 4; i++) shared.push((await daemon.call('task_create', { title: `shared ${i}`, project_id: project })).task_id)
@@ -55,6 +55,12 @@ export async function hire(mortal: Mortal, journal: Journal, random: Random, thi
       await Promise.all(writers.map((writer) => writer.plan.caller.close()))
     },
   }
+}
+
+/** A load test is a runaway loop by design. */
+export async function liftLimits(daemon: TestDaemon): Promise<void> {
+  for (const key of ['limits.agent_calls_per_second', 'limits.agent_burst', 'limits.person_calls_per_second', 'limits.person_burst'])
+    await daemon.call('setting_update', { key, value: 1_000_000 })
 }
 
 async function owner({ daemon }: Mortal): Promise<Identity> {

@@ -6,10 +6,10 @@ const STRIKES = Number(process.env.SIGNALBOX_KILLS ?? 6)
 
 describe.concurrent('[F17] SIGKILL of the daemon under 16 writers', () => {
   for (const seed of seeds(3))
-    test(`seed ${seed}`, { timeout: 120_000 }, async ({ expect }) => {
+    test(`seed ${seed}`, { timeout: 60_000 + STRIKES * 10_000 }, async ({ expect }) => {
       const report = await killUnderLoad(seed, STRIKES)
       console.info(`SIGNALBOX_SEED=${seed}: ${summary([report])}`)
       expect({ lost: report.lost, doubled: report.doubled, wrong: report.wrong }).toEqual({ lost: [], doubled: [], wrong: [] })
-      expect(report.acknowledged).toBeGreaterThan(100)
+      expect(report.acknowledged).toBeGreaterThan(50)
     })
 })

@@ -247,7 +247,7 @@ async function checkApi(daemon: TestDaemon, contents: Contents, { wrong }: Verdi
 async function checkShownEvents(daemon: TestDaemon, events: EventRow[], wrong: string[]): Promise<void> {
   let cursor = encodeCursor(1, 0)
   for (let at = 0; at < events.length; ) {
-    const page = await daemon.call('event_wait', { cursor, limit: 200, timeout_seconds: 1 })
+    const page = await daemon.call('event_wait', { cursor, limit: 50, timeout_seconds: 1 })
     if (!page.events.length) return void wrong.push(`event_wait ends at ${at} of ${events.length} events`)
     for (const shown of page.events as Fields[]) {
       const row = events[at++]

@@ -4,6 +4,7 @@ import { decodeCursor } from '../../src/db/engine.ts'
 import type { TestDaemon } from '../../src/testing/daemon.ts'
 import { until } from '../../src/testing/signals.ts'
 import { type Caller, httpCaller, mcpCaller } from './callers.ts'
+import { liftLimits } from './cast.ts'
 import { type Footprint, footprint, gauges, openFiles, WITH_HEAP_PROBE } from './memory.ts'
 import { Mortal } from './mortal.ts'
 import { Random } from './random.ts'
@@ -86,8 +87,7 @@ interface Ground {
 }
 
 async function prepare({ daemon }: Mortal): Promise<Ground> {
-  for (const key of ['limits.agent_calls_per_second', 'limits.agent_burst', 'limits.person_calls_per_second', 'limits.person_burst'])
-    await daemon.call('setting_update', { key, value: 1_000_000 })
+  await liftLimits(daemon)
   const { project_id: project } = await daemon.call('project_create', { name: 'Waits' })
   const agents = await Promise.all([1, 2, 3].map(() => daemon.call('agent_invite', { role: 'orchestrator' })))
   return { project, tokens: [daemon.token, ...agents.map((agent) => agent.token as string)] }
@@ -153,14 +153,14 @@ async function checkHealthFor(seconds: number, daemon: TestDaemon): Promise<numb
   return took
 }
 
-/** Half of them in lockstep; the last two have no writer at all, so that their waits run into their limits. */
+/** Half of them in lockstep; the first two have no writer at all, so that their waits run into their limits. */
 async function createTracks({ daemon }: Mortal, { project }: Ground, writers: number): Promise<Track[]> {
   const created = await Promise.all(
     Array.from({ length: writers + 2 }, (_, i) => daemon.call('task_create', { title: `track ${i}`, project_id: project })),
   )
   return created.map(({ task_id }, i) => {
     const track = new Track(task_id, i % 2 === 0)
-    track.stopped = i >= writers
+    track.stopped = i < 2
     return track
   })
 }
@@ -179,7 +179,9 @@ async function createWaiters(mortal: Mortal, ground: Ground, tracks: Track[], pl
     const track = tracks[i % tracks.length] as Track
     // Who waits for another status may be back at the first one before it looks, unless its writer waits for it.
     const how = random.pick(track.lockstep ? HOW : HOW.slice(0, 3))
-    return new Waiter(track, how, { cursor, updatedAt }, caller, random.fork(), plan)
+    // Without a writer, half of them stay until the daemon sends them away: when they hang up before that, it must notice.
+    const timeouts = track.stopped && i % 4 < 2 ? [undefined] : plan.timeouts
+    return new Waiter(track, how, { cursor, updatedAt }, caller, random.fork(), { ...plan, timeouts })
   })
   return { waiters, callers: new Set(callers) }
 }

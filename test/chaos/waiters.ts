@@ -9,6 +9,8 @@ export type How = (typeof HOW)[number]
 
 /** A wait that times out so long after a change was acknowledged has missed it. */
 const MISSED_MS = 1_000
+/** Timers may fire a little early. */
+const EARLY_MS = 20
 const STATUSES = ['BACKLOG', 'IN_PROGRESS', 'REVIEW', 'DONE']
 
 /** What a wait asks for, in seconds. Without, the daemon holds it for 45 s and asks to be called again. */
@@ -81,7 +83,7 @@ export class Waiter {
       return this.#leaving.abort()
     }
     this.#read(outcome.value, now)
-    if (outcome.value.code === 'WAIT_TIMEOUT') this.#timedOut(outcome.value, timeout, now)
+    if (outcome.value.code === 'WAIT_TIMEOUT') this.#timedOut(outcome.value, timeout, took, now)
   }
 
   #question(timeout_seconds: number | undefined): [string, Fields] {
@@ -120,8 +122,9 @@ export class Waiter {
     this.track.progress()
   }
 
-  #timedOut(answer: Fields, timeout: number | undefined, now: number): void {
+  #timedOut(answer: Fields, timeout: number | undefined, took: number, now: number): void {
     this.timeouts++
+    if (took < (timeout ?? HOLD_SECONDS) * 1_000 - EARLY_MS) this.#wrong(`a wait of ${timeout} s was over after ${Math.round(took)} ms`)
     if (answer.resume !== (timeout === undefined)) this.#wrong(`a wait of ${timeout} s answered resume: ${answer.resume}`)
     const overdue = this.track.overdue(this.seen, now, MISSED_MS)
     if (overdue !== undefined) this.#wrong(`a wait of ${timeout} s missed version ${overdue}`)
