@@ -1,7 +1,8 @@
 import { UsageError } from '../kernel/error.ts'
-import { toolCommand } from '../surfaces/cli.ts'
+import { toolCommand, unreachable } from '../surfaces/cli.ts'
 import { loadConfig } from './config.ts'
 import { ownerTokenPath, readAddress, readSecret } from './home.ts'
+import { isServed } from './lock.ts'
 import { VERSION } from './version.ts'
 
 export function cliCommand(args: string[]): Promise<void> {
@@ -13,7 +14,14 @@ function daemon(): { url: string; token: string } {
   const config = loadConfig(process.env)
   const named = process.env.SIGNALBOX_PORT || process.env.MCP_SERVER_PORT
   const url = (!named && readAddress(config.home)?.url) || `http://${config.host}:${config.port}`
-  const token = process.env.SIGNALBOX_TOKEN || readSecret(ownerTokenPath(config.home))
-  if (!token) throw new UsageError(`There is no token in ${ownerTokenPath(config.home)} yet. Start the daemon once with: signalbox serve`)
+  const token = process.env.SIGNALBOX_TOKEN || ownerToken(config.home, url)
   return { url, token }
+}
+
+/** When no daemon of ours runs, whoever listens on the port is a stranger, and gets no token from us. */
+function ownerToken(home: string, url: string): string {
+  const token = readSecret(ownerTokenPath(home))
+  if (!token) throw new UsageError(`There is no token in ${ownerTokenPath(home)} yet. Start the daemon once with: signalbox serve`)
+  if (!isServed(home)) unreachable(url)
+  return token
 }

@@ -16,10 +16,14 @@ export interface Config {
 
 const LOOPBACK = new Set(['127.0.0.1', '::1', 'localhost'])
 
+export function defaultHome(): string {
+  return join(homedir(), '.signalbox')
+}
+
 type Env = Record<string, string | undefined>
 
 export function loadConfig(env: Env): Config {
-  const home = resolve(env.SIGNALBOX_HOME || join(homedir(), '.signalbox'))
+  const home = resolve(env.SIGNALBOX_HOME || defaultHome())
   const host = env.SIGNALBOX_HOST || '127.0.0.1'
   const allowedHosts = (env.SIGNALBOX_ALLOWED_HOSTS ?? '')
     .split(',')

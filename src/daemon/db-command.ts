@@ -5,7 +5,7 @@ import { backupFile, checkFile, restoreFile } from '../db/maintenance.ts'
 import { UsageError } from '../kernel/error.ts'
 import { loadConfig } from './config.ts'
 import { ensurePrivateFolder } from './home.ts'
-import { lockHome } from './lock.ts'
+import { type Lock, lockDatabase, lockHome } from './lock.ts'
 
 const HELP = `signalbox db: look after the database.
 
@@ -47,7 +47,9 @@ function restore(path: string, source: string, home: string): void {
   if (!existsSync(source)) throw new UsageError(`There is no file ${source}. ${known(home)}`)
   ensurePrivateFolder(home)
   const lock = lockHome(home, 'restore a backup')
+  let databaseLock: Lock | undefined
   try {
+    databaseLock = lockDatabase(path)
     const aside = restoreFile(path, source, stamp())
     process.stdout.write(
       `Restored ${source}.\n${aside ? `What was there before is kept at ${aside}\n` : ''}Start the daemon again with: signalbox serve\n`,
@@ -55,6 +57,7 @@ function restore(path: string, source: string, home: string): void {
   } catch (error) {
     throw new UsageError(`Nothing was changed: ${(error as Error).message}`)
   } finally {
+    databaseLock?.release()
     lock.release()
   }
 }

@@ -15,7 +15,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { userInfo } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { refuse, UsageError } from '../kernel/error.ts'
 import type { OwnerFile } from '../ports/owner-file.ts'
 
@@ -125,11 +125,12 @@ export function refuseLink(path: string): void {
 export interface Address {
   pid: number
   url: string
+  socket: string
 }
 
 /** Where the running daemon of this state folder is, for the CLI. */
-export function writeAddress(home: string, url: string): void {
-  writePrivate(join(home, 'daemon.json'), JSON.stringify({ pid: process.pid, url } satisfies Address))
+export function writeAddress(home: string, url: string, socket: string): void {
+  writePrivate(join(home, 'daemon.json'), JSON.stringify({ pid: process.pid, url, socket } satisfies Address))
 }
 
 export function readAddress(home: string): Address | undefined {
@@ -138,4 +139,19 @@ export function readAddress(home: string): Address | undefined {
   } catch {
     return undefined
   }
+}
+
+/**
+ * Where the pipe finds the daemon of this state folder: where it said, since it may have been started with another
+ * environment. The folder must be ours alone, or we would hand our token to whoever put a socket there.
+ */
+export function socketToTrust(home: string, env: Record<string, string | undefined>): string {
+  const path = readAddress(home)?.socket ?? socketPath(home, env)
+  const folder = lstatSync(dirname(path), { throwIfNoEntry: false })
+  const foreign = folder && (!folder.isDirectory() || folder.uid !== userInfo().uid || (folder.mode & 0o077) !== 0)
+  if (foreign)
+    throw new UsageError(
+      `${dirname(path)} is not a folder of yours alone; Signalbox does not send its token there. Remove it, or set XDG_RUNTIME_DIR.`,
+    )
+  return path
 }

@@ -5,11 +5,12 @@ import { parseArgs } from 'node:util'
 import { UsageError } from '../kernel/error.ts'
 import { Shim } from '../surfaces/shim.ts'
 import { loadConfig } from './config.ts'
-import { ensurePrivateFolder, ownerTokenPath, readSecret, socketPath } from './home.ts'
+import { ensurePrivateFolder, ownerTokenPath, readSecret, socketToTrust } from './home.ts'
 
 export const MCP_HELP = `signalbox mcp: speak MCP on stdin and stdout, for clients that start their servers.
 
   --admin            ask for the admin lane (create and manage; default: read, notes, waits)
+  --home FOLDER      the state folder, instead of SIGNALBOX_HOME
   --dialect NAME     speak with the names of one of the documented systems
   --toolsets A,B     list only the tools of these capabilities
   --no-start         do not start the daemon when none is running
@@ -21,6 +22,7 @@ export async function mcpCommand(args: string[]): Promise<void> {
     args,
     options: {
       admin: { type: 'boolean' },
+      home: { type: 'string' },
       dialect: { type: 'string' },
       toolsets: { type: 'string' },
       'no-start': { type: 'boolean' },
@@ -28,12 +30,13 @@ export async function mcpCommand(args: string[]): Promise<void> {
     },
   })
   if (values.help) return void process.stdout.write(`${MCP_HELP}\n`)
+  if (values.home) process.env.SIGNALBOX_HOME = values.home
   const { home } = loadConfig(process.env)
   const mayStart = !values['no-start']
   const shim = new Shim({
     input: process.stdin,
     output: process.stdout,
-    socketPath: socketPath(home, process.env),
+    socketPath: () => socketToTrust(home, process.env),
     hello: () => ({
       signalbox: 1,
       home,

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { translated } from '../db/sqlite-connection.ts'
 import { Refusal, UsageError } from '../kernel/error.ts'
-import { loadConfig } from './config.ts'
+import { defaultHome, loadConfig } from './config.ts'
 import { ownerTokenPath } from './home.ts'
 import { serve } from './serve.ts'
 import { VERSION } from './version.ts'
@@ -45,7 +45,8 @@ function unwritable(error: NodeJS.ErrnoException, home: string): Error {
 }
 
 function greeting(url: string, home: string): string {
-  const shim = `${quote(process.execPath)} ${quote(process.argv[1] as string)} mcp`
+  const where = home === defaultHome() ? '' : ` --home ${quote(home)}`
+  const shim = `${quote(process.execPath)} ${quote(process.argv[1] as string)} mcp${where}`
   return `
 Signalbox ${VERSION} is running at ${url}
 State and database: ${home}

@@ -2,6 +2,7 @@ import { createServer, type Server } from 'node:http'
 import { getRequestListener } from '@hono/node-server'
 import { pino } from 'pino'
 import { createGit } from '../adapters/git-cli/index.ts'
+import { capabilities } from '../capabilities/index.ts'
 import { createSessionStore } from '../db/mcp-sessions.ts'
 import { damaged } from '../db/sqlite.ts'
 import { DamagedDatabase } from '../db/sqlite-connection.ts'
@@ -26,7 +27,7 @@ import {
   socketPath,
   writeAddress,
 } from './home.ts'
-import { lockHome } from './lock.ts'
+import { lockDatabase, lockHome } from './lock.ts'
 import { VERSION } from './version.ts'
 
 export interface RunningDaemon {
@@ -45,11 +46,12 @@ export async function serve(config: Config): Promise<RunningDaemon> {
   ensurePrivateFolder(home)
   const lock = lockHome(home, 'start another one')
   refuseLink(config.databasePath)
+  const databaseLock = lockDatabase(config.databasePath)
   const log = pino(
     { level: config.logLevel, base: undefined, hooks: { streamWrite: redactText } },
     pino.destination({ dest: 2, sync: true }),
   )
-  const metrics = new Metrics()
+  const metrics = new Metrics(capabilities.flatMap((c) => c.tools.map((tool) => tool.name)))
   const app = await createApp({
     databasePath: config.databasePath,
     ports: { git: createGit(), ownerFile: createOwnerFile(home) },
@@ -100,8 +102,9 @@ export async function serve(config: Config): Promise<RunningDaemon> {
     throw error
   }
   const port = await listen(server, config).catch(close)
+  const socketAt = socketPath(home, process.env)
   const socket = await listenOnSocket({
-    path: socketPath(home, process.env),
+    path: socketAt,
     home,
     version: VERSION,
     kernel,
@@ -111,7 +114,7 @@ export async function serve(config: Config): Promise<RunningDaemon> {
   }).catch(close)
 
   const url = `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${port}`
-  writeAddress(home, url)
+  writeAddress(home, url, socketAt)
 
   return {
     url,
@@ -129,6 +132,7 @@ export async function serve(config: Config): Promise<RunningDaemon> {
       setTimeout(() => server.closeAllConnections(), 1_000).unref()
       await closed
       await app.close()
+      databaseLock.release()
       lock.release()
       clearTimeout(deadline)
     },

@@ -77,7 +77,7 @@ export function sqliteLedger(generation: number): Ledger {
 
     head: async (view) => cursor(await lastSeq(view)),
     start: async () => cursor(0),
-    isAfter: (a, b) => (decodeCursor(a)?.seq ?? 0) > (decodeCursor(b)?.seq ?? 0),
+    isAfter,
 
     async remembered(tx, principal, tool, key, now) {
       return core(tx)
@@ -115,6 +115,13 @@ export function sqliteLedger(generation: number): Ledger {
         .execute()
     },
   }
+}
+
+/** What this log tells is newer than any cursor from before its restore, whatever their numbers. */
+function isAfter(a: Cursor, b: Cursor): boolean {
+  const [left, right] = [decodeCursor(a), decodeCursor(b)]
+  if (!left || !right) return false
+  return left.generation === right.generation ? left.seq > right.seq : left.generation > right.generation
 }
 
 /**

@@ -4,6 +4,8 @@ import type { Storage } from './storage.ts'
 const FLUSH_MS = 200
 /** When the disk stays full for long, the oldest reads are dropped rather than the process. */
 const MOST_KEPT = 20_000
+/** One transaction must stay short: written at once, a long backlog would be rolled back for ever. */
+const AT_ONCE = 200
 
 /** Reads and unauthenticated refusals are written in batches: a SIGKILL may lose the last 200 ms of them, and only them. */
 export class AuditBuffer {
@@ -22,35 +24,45 @@ export class AuditBuffer {
   }
 
   add(call: CallRecord): void {
-    if (this.#calls.length < MOST_KEPT) this.#calls.push(call)
+    this.#calls.push(call)
+    if (this.#calls.length > MOST_KEPT) this.#calls.shift()
     this.#schedule()
   }
 
   /** Counted per source, so that a flood of them cannot fill the disk. */
   countRefusal(source: string, reason: string): void {
-    const key = `${source}\n${reason}`
-    const entry = this.#refusals.get(key) ?? { source: source.slice(0, 100), reason, count: 0 }
-    entry.count++
-    this.#refusals.set(key, entry)
+    this.#count(source.slice(0, 100), reason, 1)
     this.#schedule()
+  }
+
+  #count(source: string, reason: string, count: number): void {
+    const key = `${source}\n${reason}`
+    const entry = this.#refusals.get(key) ?? { source, reason, count: 0 }
+    this.#refusals.set(key, { ...entry, count: entry.count + count })
+  }
+
+  #takeRefusals() {
+    const taken = [...this.#refusals.values()].slice(0, AT_ONCE)
+    for (const { source, reason } of taken) this.#refusals.delete(`${source}\n${reason}`)
+    return taken.map((entry) => ({ ...entry, at: this.#now() }))
   }
 
   async flush(): Promise<void> {
     clearTimeout(this.#timer)
     this.#timer = undefined
-    const calls = this.#calls
-    const refusals = [...this.#refusals.values()].map((entry) => ({ ...entry, at: this.#now() }))
-    if (!calls.length && !refusals.length) return
-    this.#calls = []
-    this.#refusals = new Map()
-    try {
-      await this.#storage.write(async (tx) => {
-        for (let i = 0; i < calls.length; i += 100) await this.#ledger.audit(tx, calls.slice(i, i + 100), 'perhaps again')
-        await this.#ledger.countRefusals(tx, refusals)
-      })
-    } catch {
-      this.#calls = [...calls, ...this.#calls].slice(-MOST_KEPT)
-      this.#schedule()
+    while (this.#calls.length || this.#refusals.size) {
+      const calls = this.#calls.splice(0, AT_ONCE)
+      const refusals = this.#takeRefusals()
+      try {
+        await this.#storage.write(async (tx) => {
+          if (calls.length) await this.#ledger.audit(tx, calls, 'perhaps again')
+          await this.#ledger.countRefusals(tx, refusals)
+        })
+      } catch {
+        this.#calls = [...calls, ...this.#calls].slice(-MOST_KEPT)
+        for (const { source, reason, count } of refusals) this.#count(source, reason, count)
+        return this.#schedule()
+      }
     }
   }
 

@@ -289,7 +289,6 @@ export class Kernel {
     const { ledger, identity, host } = this.parts
     const principal = call.principal.kind === 'system' ? call.principal : await identity.refresh(tx, call.principal)
     if (!principal) throw stale('This token ended while the call was waiting.')
-    const resolved = await this.#resolve(tx, principal, tool, input)
     const inputHash = key === undefined ? '' : host.hash(canonicalJson(input))
     const before = key === undefined ? undefined : await ledger.remembered(tx, principal.id, tool.name, key, call.at)
     if (before) {
@@ -299,8 +298,10 @@ export class Kernel {
         })
       const value = JSON.parse(before.answer) as { refusal?: ErrorBody; value?: unknown }
       await this.#audit(tx, call, 'replayed', value.refusal?.code ?? null, value.value)
-      return { value: value.refusal ? new Refusal(value.refusal) : value.value, input: resolved, events: [], replayed: true }
+      const watched = tool.watch ? await this.#resolve(tx, principal, tool, input) : input
+      return { value: value.refusal ? new Refusal(value.refusal) : value.value, input: watched, events: [], replayed: true }
     }
+    const resolved = await this.#resolve(tx, principal, tool, input)
     const events: NewEvent[] = []
     const value = await tool.run?.(
       {
@@ -454,7 +455,7 @@ function parsed<S extends z.ZodType>(schema: S, value: unknown, tool: string, at
         .map((p) => (typeof p === 'number' ? `[${p}]` : `.${String(p)}`))
         .join('')
         .replace(/^\./, '')
-    return { path, message: issue.message }
+    return { path, message: sayMissing(issue).slice(0, 200) }
   })
   const named = issues.map((i) => /^([A-Z_]+): /.exec(i.message)?.[1]).find((code) => code !== undefined && isCode(code))
   const sentence = issues.map((i) => `${i.path || 'arguments'}: ${i.message.replace(/^[A-Z_]+: /, '')}`).join('; ')
@@ -468,6 +469,11 @@ function stale(message: string): Refusal {
 /** A name that nobody declared may hold what no database stores. */
 function storable(text: string): string {
   return text.toWellFormed().replaceAll('\0', '\ufffd')
+}
+
+/** Of a field that is not there, "received undefined" tells a reader less than this. */
+function sayMissing(issue: z.core.$ZodIssue): string {
+  return /received undefined$/.test(issue.message) ? 'is missing' : issue.message
 }
 
 function stackOf(error: unknown): string {

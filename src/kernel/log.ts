@@ -147,6 +147,8 @@ export class Feed {
       const last = page.at(-1)
       if (!last || page.length < PAGE) break
       from = last.cursor
+      // A long log is read in turns: health and everybody else's calls come in between.
+      await new Promise((resolve) => setImmediate(resolve))
     }
     return found.slice(0, limit)
   }

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { capabilities } from '../capabilities/index.ts'
 import { CODES, type ErrorBody, UsageError } from '../kernel/error.ts'
@@ -10,6 +11,7 @@ interface Property {
   items?: Property
   enum?: string[]
   anyOf?: Property[]
+  pattern?: string
   description?: string
   default?: unknown
 }
@@ -38,6 +40,7 @@ export async function toolCommand(args: string[], reach: Reach): Promise<void> {
   }
   const [noun = '', verb = '', ...rest] = args
   const tool = tools.find((t) => t.name === `${noun}_${verb.replaceAll('-', '_')}`)
+  if (['--help', '-h'].includes(verb)) return void process.stdout.write(verbsOf(noun))
   if (!tool) throw new UsageError(unknown(noun, verb))
   const { input, json, help, actFor } = parseFlags(tool, rest)
   if (help) return void process.stdout.write(helpFor(tool))
@@ -76,7 +79,7 @@ async function request(url: string, init: RequestInit): Promise<Response> {
   return (await fetch(url, init).catch(() => undefined)) ?? unreachable(url)
 }
 
-function unreachable(url: string): never {
+export function unreachable(url: string): never {
   const hint = 'Start it with: signalbox serve   (in a checkout: npm start)'
   return fail({ code: 'DISCONNECTED', message: `No Signalbox answers at ${new URL(url).origin}.`, hint }, false)
 }
@@ -121,11 +124,11 @@ async function printEvents(response: Response, from: string | undefined): Promis
 }
 
 function parseFlags(tool: Tool, args: string[]) {
-  const properties = (tool.inputJson.properties ?? {}) as Record<string, Property>
+  const properties = propertiesOf(tool)
   const required = ((tool.inputJson.required as string[]) ?? []).filter((name) => name in properties)
-  const options: Record<string, { type: 'string' | 'boolean'; multiple?: boolean }> = {
+  const options: Record<string, { type: 'string' | 'boolean'; multiple?: boolean; short?: string }> = {
     json: { type: 'boolean' },
-    help: { type: 'boolean' },
+    help: { type: 'boolean', short: 'h' },
     as: { type: 'string' },
   }
   for (const [name, property] of Object.entries(properties)) {
@@ -148,6 +151,17 @@ function parseFlags(tool: Tool, args: string[]) {
   return { input, json: Boolean(values.json), help: Boolean(values.help), actFor: values.as as string | undefined }
 }
 
+/** One that may also be null is offered as what it is otherwise. */
+function propertiesOf(tool: Tool): Record<string, Property> {
+  const entries = Object.entries((tool.inputJson.properties ?? {}) as Record<string, Property>)
+  return Object.fromEntries(
+    entries.map(([name, property]) => {
+      const [only, another] = (property.anyOf ?? []).filter((option) => option.type !== 'null')
+      return [name, only && !another ? { ...only, description: property.description ?? only.description } : property]
+    }),
+  )
+}
+
 function convert(given: unknown, property: Property, name: string): unknown {
   if (Array.isArray(given))
     return given.flatMap((item: string) =>
@@ -158,7 +172,8 @@ function convert(given: unknown, property: Property, name: string): unknown {
   if (property.type === 'object') return parseJson(given, name)
   if (property.type === 'array') return given.startsWith('[') ? parseJson(given, name) : [convert(given, property.items ?? {}, name)]
   if (property.anyOf) return looselyTyped(given, property.anyOf)
-  return given
+  // A field that takes absolute paths only means this folder's when it is given a relative one.
+  return property.pattern === '^\\/' ? resolve(given) : given
 }
 
 /** A value that may have several types is read as JSON where that fits, else as text. */
@@ -181,7 +196,7 @@ function parseJson(text: string, name: string): unknown {
 }
 
 function helpFor(tool: Tool): string {
-  const properties = Object.entries((tool.inputJson.properties ?? {}) as Record<string, Property>)
+  const properties = Object.entries(propertiesOf(tool))
   const required = new Set((tool.inputJson.required as string[]) ?? [])
   const flags = properties.map(([name, p]) => {
     const type = p.enum
@@ -199,6 +214,12 @@ function helpFor(tool: Tool): string {
     return `  --${name.replaceAll('_', '-').padEnd(22)} ${type}${note ? `: ${note}` : ''}\n`
   })
   return `signalbox ${tool.name.replace('_', ' ')}: ${tool.description}\n\n${flags.join('')}  --json                   print JSON\n  --as AGENT               act for this agent (people only; recorded)\n`
+}
+
+function verbsOf(noun: string): string {
+  const own = tools.filter((tool) => tool.name.startsWith(`${noun}_`))
+  if (!own.length) throw new UsageError(unknown(noun, ''))
+  return own.map((tool) => `signalbox ${tool.name.replace('_', ' ').padEnd(20)} ${tool.description}\n`).join('')
 }
 
 function unknown(noun: string, verb: string): string {

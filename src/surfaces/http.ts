@@ -120,7 +120,8 @@ export function createHttp(parts: HttpParts): Hono<Env> {
     const after = c.req.header('last-event-id') ?? c.req.query('after') ?? parts.feed.head
     // A bad cursor must be a clear answer, not a stream that never speaks.
     await parts.ledger.tail(parts.kernel.parts.storage.view, after, {}, 1)
-    void parts.streams.attach(c.env.outgoing as never, principal, filterOf(c), after).catch(() => c.env.outgoing.destroy())
+    const filter = await filterOf(c, parts.kernel)
+    void parts.streams.attach(c.env.outgoing as never, principal, filter, after).catch(() => c.env.outgoing.destroy())
     return RESPONSE_ALREADY_SENT
   })
 
@@ -254,12 +255,15 @@ function sourceOf(c: Ctx): string {
   return c.env.incoming?.socket?.remoteAddress ?? 'unknown'
 }
 
-function filterOf(c: Ctx): EventFilter {
-  return {
-    types: c.req.query('types')?.split(',').slice(0, 50),
-    project: c.req.query('project'),
-    task: c.req.query('task'),
+async function filterOf(c: Ctx, kernel: Kernel): Promise<EventFilter> {
+  const idOf = async (kind: string) => {
+    const ref = c.req.query(kind)
+    if (ref === undefined) return undefined
+    const found = await kernel.parts.registry.thing(kind).find(kernel.parts.storage.view, ref)
+    if (!found) throw refuse('RESOURCE_NOT_FOUND', `There is no ${kind} "${ref.slice(0, 64)}".`)
+    return found.id
   }
+  return { types: c.req.query('types')?.split(',').slice(0, 50), project: await idOf('project'), task: await idOf('task') }
 }
 
 function gauges(parts: HttpParts): Record<string, number> {

@@ -45,6 +45,7 @@ interface LiveSession {
 
 const IDLE_MS = 30 * 60_000
 const MOST_LIVE = 500
+const MOST_PER_TOKEN = 200
 const SWEEP_MS = 60_000
 
 /** Both protocol eras on one address: 2026 requests stand alone, 2025 clients keep a session that survives our restart. */
@@ -112,7 +113,7 @@ export function createMcpSurface(parts: McpSurfaceParts): McpSurface {
     }
     await factory({ ...connection, subscriptions }, 'legacy').connect(transport)
     live.set(stored.id, session)
-    if (live.size > MOST_LIVE) await sweep()
+    await makeRoom(stored)
     return session
   }
 
@@ -160,12 +161,21 @@ export function createMcpSurface(parts: McpSurfaceParts): McpSurface {
     await session?.transport.close()
   }
 
+  /** One holder's sessions give way to each other before anybody else's do; the newest never does. */
+  async function makeRoom(newest: StoredSession): Promise<void> {
+    const byAge = [...live].filter(([id]) => id !== newest.id).sort(([, a], [, b]) => a.usedAt - b.usedAt)
+    const own = byAge.filter(([, session]) => session.token === newest.token)
+    if (own.length >= MOST_PER_TOKEN) return drop((own.find(([, session]) => session.busy === 0) ?? own[0])?.[0] as string)
+    if (live.size <= MOST_LIVE) return
+    const idle = byAge.find(([, session]) => session.busy === 0)
+    if (idle) await drop(idle[0])
+  }
+
   /** Clients seldom say goodbye. What is put away here is adopted again when its client returns; one that waits for us is no idler. */
   async function sweep(): Promise<void> {
     const now = performance.now()
-    const idle = [...live].filter(([, session]) => session.busy === 0).sort(([, a], [, b]) => a.usedAt - b.usedAt)
-    const surplus = live.size - MOST_LIVE
-    for (const [i, [id, session]] of idle.entries()) if (i < surplus || now - session.usedAt > IDLE_MS) await drop(id)
+    const idle = [...live].filter(([, session]) => session.busy === 0)
+    for (const [id, session] of idle) if (now - session.usedAt > IDLE_MS) await drop(id)
     await sessions.keep([...live.keys()])
   }
 

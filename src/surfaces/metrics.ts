@@ -8,13 +8,19 @@ interface Timing {
   buckets: number[]
 }
 
-/** Counts what passed the door, in Prometheus' text format. */
+/** Counts what passed the door, in Prometheus' text format. A name that no tool has is the caller's text: it makes no series. */
 export class Metrics {
   readonly #calls = new Map<string, number>()
   readonly #timings = new Map<string, Timing>()
 
+  readonly #known: Set<string>
+
+  constructor(known: string[]) {
+    this.#known = new Set(known)
+  }
+
   record(call: CallRecord): void {
-    const labels = `tool="${label(call.tool)}",outcome="${call.outcome}",surface="${call.surface}"`
+    const labels = `tool="${this.#known.has(call.tool) ? call.tool : 'unknown'}",outcome="${call.outcome}",surface="${call.surface}"`
     this.#calls.set(labels, (this.#calls.get(labels) ?? 0) + 1)
     const timing = this.#timings.get(call.surface) ?? { count: 0, sumMs: 0, buckets: BUCKETS_MS.map(() => 0) }
     timing.count++
@@ -43,9 +49,4 @@ function histogram(surface: string, { count, sumMs, buckets }: Timing): string[]
     `${name}_sum{surface="${surface}"} ${sumMs / 1_000}`,
     `${name}_count{surface="${surface}"} ${count}`,
   ]
-}
-
-/** An unknown tool's name is the caller's text: it must not break the format, nor grow it without end. */
-function label(name: string): string {
-  return /^[a-z][a-z0-9_]{0,39}$/.test(name) ? name : 'unknown'
 }

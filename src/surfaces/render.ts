@@ -6,7 +6,8 @@ const LONGEST_CELL = 48
 export function render(result: Row): string {
   const lists = Object.entries(result).filter((entry): entry is [string, Row[]] => Array.isArray(entry[1]) && entry[1].every(isRow))
   const single = Object.values(result).find(isRow)
-  if (lists.length === 1 && lists[0])
+  const beside = Object.keys(result).filter((key) => !['next', 'cursor', 'current'].includes(key)).length - 1
+  if (lists.length === 1 && lists[0] && beside === 0)
     return (
       table(lists[0][1], lists[0][0]) + fields(Object.fromEntries(Object.entries(result).filter(([key]) => key === 'next' && result.next)))
     )

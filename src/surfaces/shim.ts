@@ -7,7 +7,8 @@ import type { Hello, Welcome } from './socket.ts'
 export interface ShimParts {
   input: Readable
   output: Writable
-  socketPath: string
+  /** Asked for at every connection: a daemon that was restarted may be elsewhere. Throws when it is not to be trusted. */
+  socketPath(): string
   /** Read again at every connection: the token may have been rotated meanwhile. */
   hello(): Hello
   /** Starts the daemon when there is none; undefined when that is not allowed. */
@@ -140,7 +141,7 @@ export class Shim {
     const deadline = performance.now() + CONNECT_MS
     let startAt = 0
     for (;;) {
-      const socket = await open(this.#parts.socketPath)
+      const socket = await open(this.#parts.socketPath())
       // It may go away between the two: then it is as if it had not been there.
       if (socket && (await this.#greet(socket))) return
       if (!this.#parts.startDaemon) throw new Error('No Signalbox daemon is running. Start it with: signalbox serve')

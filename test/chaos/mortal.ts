@@ -1,3 +1,6 @@
+import { mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { type DaemonOptions, TestDaemon } from '../../src/testing/daemon.ts'
 import { type Deferred, deferred } from '../../src/testing/signals.ts'
 import { heardByAll, pause } from './stop.ts'
@@ -11,7 +14,7 @@ export class Mortal {
   deaths = 0
 
   constructor(options: DaemonOptions = {}) {
-    this.daemon = new TestDaemon(options)
+    this.daemon = new TestDaemon({ home: mkdtempSync(join(tmpdir(), 'sbx-chaos-')), ...options })
   }
 
   static async start(options: DaemonOptions = {}): Promise<Mortal> {

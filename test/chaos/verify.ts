@@ -46,6 +46,13 @@ export interface Verdict {
   wrong: string[]
 }
 
+/** The first of each kind: when something goes wrong at all, thousands of lines say the same. */
+export function findings({ lost, doubled, wrong }: Verdict): Verdict {
+  return { lost: lost.slice(0, 10), doubled: doubled.slice(0, 10), wrong: wrong.slice(0, 10) }
+}
+
+export const NOTHING_FOUND: Verdict = { lost: [], doubled: [], wrong: [] }
+
 export function readContents(file: string): Contents {
   const db = new DatabaseSync(file, { readOnly: true })
   // biome-ignore lint/suspicious/noExplicitAny: rows of many tables

@@ -19,7 +19,7 @@ test('[F25] 500 waiters, 200 streams and 64 writers: nothing is missed, nothing 
     graceMs: 15_000,
   })
   console.info(describeLoad(report))
-  expect(report.wrong).toEqual([])
+  expect(report.wrong.slice(0, 10)).toEqual([])
   expect(report.inLockstep.count).toBeGreaterThan(100)
   expect(report.after.heapMb).toBeLessThan(report.warm.heapMb + 8)
 })

@@ -128,6 +128,7 @@ function around(text: string, secret: string): string {
 test("[S12] a daemon that a client starts has not the client's token in its environment or command line", async () => {
   await daemon.start()
   const { token } = await daemon.call('agent_invite', { role: 'worker' })
+  const before = daemon.pid
   await daemon.end()
   const child = spawn(process.execPath, [BIN, 'mcp'], {
     env: { ...daemon.env, SIGNALBOX_TOKEN: token },
@@ -135,7 +136,9 @@ test("[S12] a daemon that a client starts has not the client's token in its envi
   })
   child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' })}\n`)
   await once(child.stdout, 'data')
-  const { pid } = JSON.parse(readFileSync(join(daemon.home, 'daemon.json'), 'utf8'))
+  const started = (): number => JSON.parse(readFileSync(join(daemon.home, 'daemon.json'), 'utf8')).pid
+  await until(() => started() !== before, 'it has started one')
+  const pid = started()
   try {
     expect(pid).not.toBe(child.pid)
     for (const file of ['environ', 'cmdline']) expect(readFileSync(`/proc/${pid}/${file}`, 'utf8')).not.toContain(token)
@@ -143,6 +146,6 @@ test("[S12] a daemon that a client starts has not the client's token in its envi
   } finally {
     child.stdin.end()
     await once(child, 'exit')
-    process.kill(pid, 'SIGKILL')
+    process.kill(started(), 'SIGKILL')
   }
 })

@@ -22,7 +22,7 @@ const plan: LoadPlan = {
 async function run(what: string, changes: Partial<LoadPlan> = {}): Promise<LoadReport> {
   const report = await waitUnderLoad({ ...plan, ...changes })
   console.info(`${what}, ${describeLoad(report)}`)
-  expect(report.wrong).toEqual([])
+  expect(report.wrong.slice(0, 10)).toEqual([])
   expect(report.after.heapMb).toBeLessThan(report.warm.heapMb + 8)
   expect(report.after.rssMb).toBeLessThan(report.warm.rssMb + 64)
   expect(report.after.files).toBeLessThanOrEqual(report.warm.files)

@@ -211,7 +211,8 @@ export const rotate = defineTool({
     const secret = newSecret(token?.kind ?? 'agent')
     const owner = await agentStore(ctx.view).owner()
     const ofOwner = token?.principal === owner?.id
-    if (ofOwner && !ctx.principal.owner) return refuse('PERMISSION_DENIED', "Only the owner rotates the owner's token.")
+    const ofAnother = token?.kind === 'person' && token.principal !== ctx.principal.id
+    if (ofAnother && !ctx.principal.owner) return refuse('PERMISSION_DENIED', "Only the owner rotates another person's token.")
     if (ofOwner) await ctx.ports.ownerFile.stage(secret)
     return { secret, ofOwner }
   },
@@ -259,6 +260,8 @@ function defaultProfile(ctx: RunContext, role: RoleName): ProfileName {
 
 /** Without a living owner's token nobody could manage the daemon any more. */
 async function protectOwner(ctx: RunContext, token: TokenRow): Promise<void> {
+  const ofAnother = token.kind === 'person' && token.principal !== ctx.principal.id
+  if (ofAnother && !ctx.principal.owner) throw refuse('PERMISSION_DENIED', "Only the owner ends another person's token.")
   const owner = await agentStore(ctx.tx).owner()
   if (token.principal !== owner?.id) return
   throw refuse('PERMISSION_DENIED', "The owner's token cannot be revoked, only replaced.", {

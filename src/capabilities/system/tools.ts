@@ -18,6 +18,7 @@ import type { Tx } from '../../kernel/storage.ts'
 import { defineTool } from '../../kernel/tool.ts'
 import { agentStore } from '../agent/index.ts'
 import { ProjectId, TaskId } from '../ids.ts'
+import { projectOfTask } from '../task/index.ts'
 import { type CallRow, systemStore } from './store.ts'
 import '../../ports/daemon.ts'
 
@@ -74,7 +75,9 @@ export const decide = defineTool({
       body: input.body,
       at: ctx.now,
     })
-    ctx.emit(decisionLogged({ subject: id, task, project: ctx.principal.scope.project ?? null }, { title: input.title }))
+    const project = (task && (await projectOfTask(ctx.tx, task))) ?? ctx.principal.scope.project ?? null
+    // Of no project it concerns the people alone: other projects' agents must not read it.
+    ctx.emit(decisionLogged({ subject: id, task, project, audience: project ? 'everyone' : 'people' }, { title: input.title }))
     return { log_id: id, timestamp: iso(ctx.now) }
   },
 })

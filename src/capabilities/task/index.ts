@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { defineCapability, setting } from '../../kernel/capability.ts'
+import type { Tx } from '../../kernel/storage.ts'
 import { migrations } from './migrations.ts'
-import { accept, propose } from './plan.ts'
+import { accept, get as getPlan, propose } from './plan.ts'
 import { planDecided, planProposed, taskAssigned, taskCreated, taskDeleted, taskMoved, taskNoted, taskUpdated } from './schema.ts'
 import { taskStore } from './store.ts'
 import { assign, close, context, create, get, list, move, note, remove, update } from './tools.ts'
@@ -11,7 +12,7 @@ const Seconds = z.int().min(1).max(86_400)
 
 export const task = defineCapability({
   name: 'task',
-  tools: [list, get, context, create, update, move, assign, note, wait, close, remove, propose, accept],
+  tools: [list, get, context, create, update, move, assign, note, wait, close, remove, propose, getPlan, accept],
   migrations,
   events: [taskCreated, taskUpdated, taskMoved, taskAssigned, taskDeleted, taskNoted, planProposed, planDecided],
   settings: {
@@ -39,3 +40,8 @@ export const task = defineCapability({
     { uri: 'signalbox://tasks', name: 'tasks', description: 'The first tasks of the board', tool: 'task_list' },
   ],
 })
+
+/** For those who write about a task without being of this capability. */
+export async function projectOfTask(tx: Tx, id: string): Promise<string | undefined> {
+  return (await taskStore(tx).find(id))?.project_id
+}

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { refuse } from '../../kernel/error.ts'
-import { text } from '../../kernel/schema.ts'
+import { iso, isoOrNull, Timestamp, text } from '../../kernel/schema.ts'
 import { defineTool } from '../../kernel/tool.ts'
 import { PlanId, ProjectId, TaskId } from '../ids.ts'
 import { currentProject, noProject } from '../project/index.ts'
@@ -50,6 +50,32 @@ export const propose = defineTool({
     })
     ctx.emit(planProposed({ subject: id, project }, { tasks: proposal.tasks.length }))
     return { plan_id: id, status: 'proposed' as const, tasks: proposal.tasks.length }
+  },
+})
+
+export const get = defineTool({
+  name: 'plan_get',
+  title: 'Read a plan',
+  description: 'What a plan proposes, by whom, and what became of it.',
+  input: z.strictObject({ plan_id: PlanId }),
+  output: Proposal.extend({
+    plan_id: PlanId,
+    status: z.enum(['proposed', 'accepted', 'rejected']),
+    proposed_by: z.string(),
+    task_ids: z.array(TaskId),
+    created_at: Timestamp,
+    decided_at: Timestamp.nullable(),
+    decided_by: z.string().nullable(),
+  }),
+  impact: 'read',
+  profile: 'viewer',
+  async look(ctx, input) {
+    const plan = await taskStore(ctx.view).plan(input.plan_id)
+    if (!plan) return refuse('RESOURCE_NOT_FOUND', 'There is no such plan.')
+    const { status, proposed_by, decided_by } = plan
+    const proposal = Proposal.parse(JSON.parse(plan.proposal))
+    const times = { created_at: iso(plan.created_at), decided_at: isoOrNull(plan.decided_at) }
+    return { plan_id: plan.id, ...proposal, status, proposed_by, task_ids: JSON.parse(plan.task_ids) as string[], ...times, decided_by }
   },
 })
 
