@@ -200,6 +200,17 @@ describe('idempotency', () => {
     expect((await callsOf(app, 'probe_other')).map((row) => row.outcome)).toEqual(['ok', 'replayed', 'replayed'])
   })
 
+  test('[K9] a replay is answered as the first time, also when its caller has lost the task meanwhile', async () => {
+    const app = await open()
+    const task = await app.task()
+    const worker = await app.worker(task.id)
+    const note = { task_id: task.id, body: 'mine', idempotency_key: 'n1' }
+    const first = await worker.call('task_note', note)
+    await app.owner.call('task_assign', { task_id: task.id, agent_id: null })
+    expect(await worker.call('task_note', note)).toEqual(first)
+    expect((await worker.refused('task_note', { ...note, idempotency_key: 'n2' })).code).toBe('PERMISSION_DENIED')
+  })
+
   test('[K9] twenty at once under one key are one', async () => {
     const app = await open()
     const answers = await Promise.all(Array.from({ length: 20 }, () => app.owner.call('probe_put', KEY)))

@@ -19,7 +19,7 @@ export class Mortal {
 
   static async start(options: DaemonOptions = {}): Promise<Mortal> {
     const mortal = new Mortal(options)
-    await mortal.start()
+    await mortal.start().catch((error) => mortal.remove().then(() => Promise.reject(error)))
     return mortal
   }
 

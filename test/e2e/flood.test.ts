@@ -1,9 +1,25 @@
-import type { OutgoingHttpHeaders } from 'node:http'
+import { once } from 'node:events'
+import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import { connect } from 'node:net'
 import { DatabaseSync } from '@photostructure/sqlite'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { TestDaemon } from '../../src/testing/daemon.ts'
-import { type Answered, bearer, databaseOf, dial, JSON_BODY, Line, Mcp, rowCounts, rows, Stream, send, socketOf, until } from './support.ts'
+import {
+  type Answered,
+  bearer,
+  databaseOf,
+  dial,
+  hold,
+  JSON_BODY,
+  Line,
+  Mcp,
+  rowCounts,
+  rows,
+  Stream,
+  send,
+  socketOf,
+  until,
+} from './support.ts'
 
 let daemon: TestDaemon
 let project: string
@@ -217,8 +233,11 @@ describe('[S15] storms', () => {
       )
     await staysFast(storm)
     expect(statuses).toContain(429)
-    for (const path of ['/api/tools', '/metrics', '/api/events'])
-      expect([path, (await send(daemon.url, { path, headers: bearer(agent.token) })).status]).toEqual([path, 429])
+    for (const path of ['/api/tools', '/metrics', '/api/events']) {
+      const ask = () => hold(daemon.url, { path, headers: bearer(agent.token) })
+      const status = async () => ((await once(ask(), 'response')) as [IncomingMessage])[0].statusCode
+      await until(async () => (await status()) === 429, `${path} is limited`)
+    }
     expect((await daemon.call('system_health')).ok).toBe(true)
   })
 

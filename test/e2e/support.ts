@@ -6,7 +6,11 @@ import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { DatabaseSync } from '@photostructure/sqlite'
+import { vi } from 'vitest'
 import type { TestDaemon } from '../../src/testing/daemon.ts'
+
+// A machine that does much else at the same time is slow, not wrong.
+vi.setConfig({ testTimeout: 90_000, hookTimeout: 90_000 })
 
 // biome-ignore lint/suspicious/noExplicitAny: tests read the answer's fields by name
 type Any = any
@@ -78,7 +82,7 @@ function parsed(text: string): unknown {
   }
 }
 
-const PATIENCE_MS = 20_000
+const PATIENCE_MS = 60_000
 
 /** Asks again until it is so. Each question is a round trip, so nothing spins. */
 export async function until(holds: () => unknown, what: string | (() => string | Promise<string>)): Promise<void> {
@@ -280,7 +284,10 @@ export class Line {
     this.socket = socket
     socket.on('error', () => {})
     this.closed = new Promise((resolve) => socket.once('close', () => resolve()))
-    createInterface({ input: socket }).on('line', (line) => {
+    const lines = createInterface({ input: socket })
+    // It passes on the socket's own errors.
+    lines.on('error', () => {})
+    lines.on('line', (line) => {
       this.lines.push(JSON.parse(line))
       for (const tell of this.#heard) tell()
     })

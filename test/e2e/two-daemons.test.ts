@@ -29,6 +29,13 @@ test('[F16] a second daemon on the same state folder ends with a clear message, 
   await unharmed()
 })
 
+test('[F16] two state folders cannot share one database', async () => {
+  const other = new TestDaemon({ env: { SIGNALBOX_DATABASE_URL: `sqlite:${join(first.home, 'signalbox.db')}` } })
+  await expect(other.start()).rejects.toThrow(/ended with 2: .*with another state folder, already uses the database/s)
+  await other.remove()
+  await unharmed()
+})
+
 test('[F16] of six that start at once on one folder one serves, and five say why not', async () => {
   await first.end()
   rmSync(join(first.home, 'daemon.json'))
@@ -38,7 +45,7 @@ test('[F16] of six that start at once on one folder one serves, and five say why
   expect(serving).toHaveLength(1)
   for (const outcome of outcomes) if (outcome.status === 'rejected') expect(String(outcome.reason)).toMatch(/ended with 2: .*already uses/s)
   const [winner] = serving as [TestDaemon]
-  expect(JSON.parse(readFileSync(join(first.home, 'daemon.json'), 'utf8'))).toEqual({ pid: winner.pid, url: winner.url })
+  expect(JSON.parse(readFileSync(join(first.home, 'daemon.json'), 'utf8'))).toMatchObject({ pid: winner.pid, url: winner.url })
   expect((await winner.call('project_list')).projects).toHaveLength(1)
   await winner.end()
   await first.start()

@@ -75,6 +75,16 @@ test('beyond five hundred the longest unused gives way, never one that is at wor
   expect(await me(idle)).toBe('owner')
 })
 
+test('one holder that keeps every stream open takes no place from the others', async () => {
+  const stays = { whenOver: () => {} }
+  for (let i = 0; i < 250; i++) await surface.handle(request('GET', await open('greedy')), undefined, await as('greedy', stays))
+  const session = await open('modest')
+  expect(session).toMatch(/^mcp_/)
+  expect((await surface.handle(request('POST', session), { jsonrpc: '2.0', ...toolCall(2, 'agent_me') }, await as('modest'))).status).toBe(
+    200,
+  )
+})
+
 test('a subscription is as lasting as its session', async () => {
   const { id } = await app.task()
   const session = await open()
@@ -108,11 +118,14 @@ test('a session that was ended does not come back', async () => {
 })
 
 async function open(tokenId?: string): Promise<string> {
-  const own = await connection()
-  const holder = tokenId ? { ...own, principal: { ...own.principal, tokenId } } : own
-  const response = await surface.handle(request('POST'), { jsonrpc: '2.0', id: 1, ...INITIALIZE }, holder)
+  const response = await surface.handle(request('POST'), { jsonrpc: '2.0', id: 1, ...INITIALIZE }, await as(tokenId))
   await response.text()
   return response.headers.get('mcp-session-id') as string
+}
+
+async function as(tokenId?: string, more: Partial<McpConnection> = {}): Promise<McpConnection> {
+  const own = await connection()
+  return { ...own, ...more, principal: tokenId ? { ...own.principal, tokenId } : own.principal }
 }
 
 /** Opens the session's stream, and hangs up when the words have come. */

@@ -226,6 +226,17 @@ describe('tokens', () => {
     ])
   })
 
+  test('[A9] a named person rotates and ends the tokens of agents and their own, not those of other people', async ({ app }) => {
+    const [eve, bob] = [await person(app, 'Eve'), await person(app, 'Bob')]
+    const ofBob = await tokenOf(app, bob.id)
+    expect((await eve.refused('token_rotate', { token_id: ofBob.id })).code).toBe('PERMISSION_DENIED')
+    expect((await eve.refused('token_revoke', { person_id: bob.id })).code).toBe('PERMISSION_DENIED')
+    expect(await bob.call('agent_me')).toMatchObject({ handle: 'bob' })
+    const worker = await app.agent('worker')
+    expect((await eve.call('token_rotate', { token_id: (await tokenOf(app, worker.id)).id })).token).toMatch(/^sbx_agent_/)
+    expect((await app.owner.call('token_revoke', { person_id: bob.id })).revoked).toBe(1)
+  })
+
   test('[A9] of two rotations at once one wins; a token that has ended or expired is not replaced', async () => {
     let now = Date.parse('2026-03-01T00:00:00Z')
     const app = await openTestApp({ host: createHost(() => now) })

@@ -544,6 +544,18 @@ describe('plans', () => {
     ])
   })
 
+  test('[T17] a plan can be read before and after it is decided', async ({ app }) => {
+    await app.project()
+    const { plan_id } = await app.owner.call('plan_propose', { tasks: [{ title: 'One' }, { title: 'Two', after: [0] }] })
+    expect(await app.owner.call('plan_get', { plan_id })).toMatchObject({
+      status: 'proposed',
+      tasks: [{ title: 'One' }, { title: 'Two', after: [0] }],
+      task_ids: [],
+    })
+    const { task_ids } = await app.owner.call('plan_accept', { plan_id })
+    expect(await app.owner.call('plan_get', { plan_id })).toMatchObject({ status: 'accepted', task_ids, decided_by: app.owner.id })
+  })
+
   test('[T17] a plan is decided once, also when two decide at the same time', async ({ app }) => {
     await app.project()
     const { plan_id } = await app.owner.call('plan_propose', PLAN)
