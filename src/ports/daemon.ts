@@ -12,7 +12,7 @@ export interface Health {
 /** What the running process knows about itself. */
 export interface Daemon {
   health(): Health
-  /** Reads every page of the database in a thread of its own. */
+  /** Reads every page of the database in a process of its own. */
   check(): Promise<{ ok: boolean; problems: string[] }>
 }
 
