@@ -276,7 +276,8 @@ describe('[S17] what lies on disk', () => {
     mkdirSync(folder)
     const apart = await TestDaemon.start({ wrapper: CARELESS, env: { SIGNALBOX_DATABASE_URL: `sqlite:${folder}/other.db` } })
     await apart.call('project_create', { name: 'x' })
-    expect(modes(folder)).toEqual({ 'other.db': '600', 'other.db-wal': '600', 'other.db-shm': '600' })
+    const files = ['other.db', 'other.db-wal', 'other.db-shm', 'other.db.lock']
+    expect(modes(folder)).toEqual(Object.fromEntries(files.map((name) => [name, '600'])))
     await apart.remove()
   })
 
