@@ -18,8 +18,8 @@ export function deferred<T = void>(): Deferred<T> {
 const PATIENCE_MS = 10_000
 
 /** Goes round the event loop until the state is there: no clock decides when a test goes on. */
-export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + PATIENCE_MS
+export async function until(holds: () => boolean | Promise<boolean>, patienceMs = PATIENCE_MS): Promise<void> {
+  const deadline = performance.now() + patienceMs
   while (!(await holds())) {
     if (performance.now() > deadline) throw new Error(`this never came true: ${holds}`)
     await new Promise((resolve) => setImmediate(resolve))

@@ -108,7 +108,8 @@ async function round(mortal: Mortal, ground: Ground, plan: LoadPlan, random: Ran
   const writers = tracks.map((_, i) => httpCaller(mortal, tokenFor(ground, i)))
   for (const caller of [...writers, ...callers]) await caller.call('agent_me', {})
   const following = waiters.map((waiter) => waiter.run())
-  await until(async () => ((await gauges(daemon)).waiting_calls ?? 0) >= waiters.length * 0.9)
+  // On a busy machine some have timed out and ask again while the last ones arrive.
+  await until(async () => ((await gauges(daemon)).waiting_calls ?? 0) >= waiters.length * 0.7, 60_000)
   const writing = tracks
     .filter((track) => !track.stopped)
     .map((track, i) => track.write(writers[i] as Caller, random.fork(), plan.thinkMs, stop.signal))
