@@ -1,5 +1,5 @@
 import { UsageError } from '../kernel/error.ts'
-import { toolCommand, unreachable } from '../surfaces/cli.ts'
+import { toolCommand } from '../surfaces/cli.ts'
 import { loadConfig } from './config.ts'
 import { ownerTokenPath, readAddress, readSecret } from './home.ts'
 import { isServed } from './lock.ts'
@@ -10,18 +10,16 @@ export function cliCommand(args: string[]): Promise<void> {
 }
 
 /** A port that was named wins; else the daemon of this state folder has written where it is. */
-function daemon(): { url: string; token: string } {
+function daemon(): { url: string; token: string | undefined } {
   const config = loadConfig(process.env)
   const named = process.env.SIGNALBOX_PORT || process.env.MCP_SERVER_PORT
   const url = (!named && readAddress(config.home)?.url) || `http://${config.host}:${config.port}`
-  const token = process.env.SIGNALBOX_TOKEN || ownerToken(config.home, url)
+  const token = process.env.SIGNALBOX_TOKEN || ownerToken(config.home)
   return { url, token }
 }
 
-/** When no daemon of ours runs, whoever listens on the port is a stranger, and gets no token from us. */
-function ownerToken(home: string, url: string): string {
+function ownerToken(home: string): string | undefined {
   const token = readSecret(ownerTokenPath(home))
   if (!token) throw new UsageError(`There is no token in ${ownerTokenPath(home)} yet. Start the daemon once with: signalbox serve`)
-  if (!isServed(home)) unreachable(url)
-  return token
+  return isServed(home) ? token : undefined
 }

@@ -19,7 +19,8 @@ interface Property {
 /** Where the daemon is, and who calls. Asked for only when something is sent. */
 export interface Reach {
   version: string
-  daemon(): { url: string; token: string }
+  /** No token: no daemon of ours runs, so whoever listens there is a stranger and gets none. */
+  daemon(): { url: string; token: string | undefined }
 }
 
 type Answered = { ok: true; result: Record<string, unknown> } | { ok: false; error: ErrorBody }
@@ -65,6 +66,7 @@ async function untilAnswered(ask: (input: object) => Promise<Answered>, input: R
 
 async function post(reach: Reach, name: string, input: object, actFor: string | undefined): Promise<Answered> {
   const { url, token } = reach.daemon()
+  if (!token) return unreachable(url)
   const headers: Record<string, string> = {
     authorization: `Bearer ${token}`,
     'content-type': 'application/json',
@@ -79,7 +81,7 @@ async function request(url: string, init: RequestInit): Promise<Response> {
   return (await fetch(url, init).catch(() => undefined)) ?? unreachable(url)
 }
 
-export function unreachable(url: string): never {
+function unreachable(url: string): never {
   const hint = 'Start it with: signalbox serve   (in a checkout: npm start)'
   return fail({ code: 'DISCONNECTED', message: `No Signalbox answers at ${new URL(url).origin}.`, hint }, false)
 }
@@ -94,7 +96,7 @@ async function followEvents(reach: Reach): Promise<void> {
   for (let last: string | undefined; ; ) {
     const { url, token } = reach.daemon()
     const headers = { authorization: `Bearer ${token}`, ...(last ? { 'last-event-id': last } : {}) }
-    const response = await fetch(`${url}/api/events`, { headers }).catch(() => undefined)
+    const response = token ? await fetch(`${url}/api/events`, { headers }).catch(() => undefined) : undefined
     if (!response && last === undefined) unreachable(url)
     if (response && !response.ok) fail(((await response.json()) as { error: ErrorBody }).error, false)
     if (response) last = await printEvents(response, last)

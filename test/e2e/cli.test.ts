@@ -156,7 +156,12 @@ describe('waits and streams', () => {
     await until(async () => /^signalbox_event_streams 1$/m.test(await metrics()), 'it listens')
     await daemon.call('task_create', { title: 'before' })
     await until(() => titles.length === 1, 'the first is heard')
+    let said = ''
+    child.stderr.on('data', (chunk) => {
+      said += chunk
+    })
     await daemon.end('SIGKILL')
+    await until(() => said.split('connecting again').length > 2, 'it has tried in vain')
     await daemon.start()
     await daemon.call('task_create', { title: 'between' })
     await until(() => titles.length === 2, 'the second is heard')
