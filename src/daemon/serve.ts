@@ -15,7 +15,7 @@ import { Metrics } from '../surfaces/metrics.ts'
 import { listenOnSocket } from '../surfaces/socket.ts'
 import { EventStreams } from '../surfaces/sse.ts'
 import { createApp } from './app.ts'
-import type { Config } from './config.ts'
+import { type Config, isPostgres } from './config.ts'
 import {
   adoptStagedToken,
   createOwnerFile,
@@ -44,14 +44,14 @@ export async function serve(config: Config): Promise<RunningDaemon> {
   const { home } = config
   ensurePrivateFolder(home)
   const lock = lockHome(home, 'start another one')
-  refuseLink(config.databasePath)
+  if (!isPostgres(config.database)) refuseLink(config.database)
   const log = pino(
     { level: config.logLevel, base: undefined, hooks: { streamWrite: redactText } },
     pino.destination({ dest: 2, sync: true }),
   )
   const metrics = new Metrics()
   const app = await createApp({
-    databasePath: config.databasePath,
+    database: config.database,
     ports: { git: createGit(), ownerFile: createOwnerFile(home) },
     ownerSecrets: secretsOnDisk(home),
     // What is staged is on disk: should this fail, the next start completes it, and the caller still gets its secret.
@@ -62,7 +62,7 @@ export async function serve(config: Config): Promise<RunningDaemon> {
         'defect',
       ),
     onCall: (call) => metrics.record(call),
-  }).catch((error) => Promise.reject(error instanceof DamagedDatabase ? damaged(config.databasePath, error) : error))
+  }).catch((error) => Promise.reject(error instanceof DamagedDatabase ? damaged(config.database, error) : error))
   settleOwnerToken(home, app.ownerToken)
   for (const notice of app.engine.notices) log.warn(notice)
 

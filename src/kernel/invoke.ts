@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import type { EffectQueue, EffectToStore, NewEffect } from './effect.ts'
 import { CODES, type Code, type ErrorBody, isCode, Refusal, refuse, TransientFault } from './error.ts'
 import type { Cursor, EventFilter, NewEvent } from './event.ts'
 import { mapIds, notFound } from './id.ts'
@@ -54,6 +55,7 @@ export interface KernelParts {
   storage: Storage
   ledger: Ledger
   feed: Feed
+  effects: EffectQueue
   identity: Identity
   settings: Settings
   host: Host
@@ -280,6 +282,7 @@ export class Kernel {
     }
     call.committed = true
     void this.parts.feed.pump()
+    this.parts.effects.wake()
     if (!done) throw new Error('a transaction ended without an outcome')
     await this.parts.beforeAnswer?.(done.events)
     return done
@@ -302,12 +305,15 @@ export class Kernel {
       return { value: value.refusal ? new Refusal(value.refusal) : value.value, input: resolved, events: [], replayed: true }
     }
     const events: NewEvent[] = []
+    const effects: NewEffect[] = []
     const value = await tool.run?.(
       {
         ...this.#callContext(call),
         principal: onLane(principal, call.lane),
         tx,
-        emit: (e) => events.push(e),
+        emit: (event) => events.push(event),
+        enqueue: (effect) => effects.push(effect),
+        decideEffect: (id, decision) => this.parts.effects.decide(tx, id, decision),
         id: host.id,
       } satisfies RunContext,
       resolved,
@@ -316,12 +322,22 @@ export class Kernel {
     const refused = value instanceof Refusal
     const checked = refused || tool.watch ? value : this.#checked(tool, value)
     await ledger.append(tx, events, { id: call.id, at: call.at, actor: principal.id })
+    if (effects.length)
+      await this.parts.effects.enqueue(
+        tx,
+        effects.map((effect) => this.#toStore(effect, call)),
+      )
     if (key !== undefined) {
       const answer = JSON.stringify(refused ? { refusal: value.body } : { value: withoutSecrets(checked) })
       await ledger.remember(tx, principal.id, tool.name, key, { input_hash: inputHash, answer }, call.at)
     }
     await this.#audit(tx, call, refused ? 'refused' : 'ok', refused ? value.body.code : null, refused ? value.body : checked)
     return { value: checked, input: resolved, events, replayed: false }
+  }
+
+  #toStore(effect: NewEffect, call: Call): EffectToStore {
+    const { attempts } = this.parts.registry.effect(effect.type)
+    return { ...effect, id: this.parts.host.id('effect'), callId: call.id, attempts }
   }
 
   #checked(tool: Tool, value: unknown): unknown {

@@ -41,6 +41,8 @@ export interface Ledger {
   start(view: Tx): Promise<Cursor>
   /** Whether `a` comes after `b`. */
   isAfter(a: Cursor, b: Cursor): boolean
+  /** False while committed events are held back because an older transaction is still open. */
+  settled(view: Tx): Promise<boolean>
   remembered(tx: Tx, principal: string, tool: string, key: string, now: number): Promise<StoredAnswer | undefined>
   remember(tx: Tx, principal: string, tool: string, key: string, stored: StoredAnswer, now: number): Promise<void>
   countRefusals(tx: Tx, counts: { source: string; reason: string; count: number; at: number }[]): Promise<void>
@@ -50,6 +52,7 @@ export interface Ledger {
 
 const PAGE = 500
 const TELL_AGAIN_MS = 1_000
+const HELD_BACK_MS = 5
 
 /**
  * The one place where "something was committed" becomes "someone is told". After each commit it reads the new events
@@ -100,6 +103,7 @@ export class Feed {
       while (this.#again) {
         this.#again = false
         await this.#tellNew()
+        if (!(await this.#ledger.settled(this.#storage.view))) this.#tellAgain(HELD_BACK_MS)
       }
     } catch {
       this.#tellAgain()
@@ -121,8 +125,8 @@ export class Feed {
   }
 
   /** Storage did not answer: what was committed must still be told, even when no other commit follows. */
-  #tellAgain(): void {
-    if (!this.#interrupted) setTimeout(() => void this.pump(), TELL_AGAIN_MS).unref()
+  #tellAgain(afterMs = TELL_AGAIN_MS): void {
+    if (!this.#interrupted) setTimeout(() => void this.pump(), afterMs).unref()
   }
 
   /** The listener must not throw: those behind it would not hear of the events. */

@@ -14,7 +14,7 @@ export interface Storage {
   readonly view: Tx
   /**
    * Runs the job in a transaction and resolves after the commit is durable. A job may be run more than once before it
-   * commits, so it must touch nothing but `tx`. Rejects with TransientFault when trying again may help.
+   * commits (a Collision asks for that), so it must touch nothing but `tx`. Rejects with TransientFault when trying again may help.
    */
   write<T>(job: (tx: Tx) => Promise<T>): Promise<T>
 }
