@@ -24,7 +24,7 @@ async function run(what: string, changes: Partial<LoadPlan> = {}): Promise<LoadR
   console.info(`${what}, ${describeLoad(report)}`)
   expect(report.wrong.slice(0, 10)).toEqual([])
   expect(report.after.heapMb).toBeLessThan(report.warm.heapMb + 8)
-  expect(report.after.rssMb).toBeLessThan(report.warm.rssMb + 64)
+  expect(report.after.rssMb).toBeLessThan(report.warm.rssMb + 100)
   expect(report.after.files).toBeLessThanOrEqual(report.warm.files)
   return report
 }
