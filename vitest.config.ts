@@ -1,14 +1,27 @@
 import { configDefaults, defineConfig } from 'vitest/config'
 
+const common = {
+  environment: 'node',
+  exclude: [...configDefaults.exclude, 'test/soak/**', 'test/conformance/**'],
+  pool: 'forks' as const,
+  testTimeout: 30_000,
+  hookTimeout: 60_000,
+}
+
 export default defineConfig({
   test: {
-    environment: 'node',
-    include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
-    exclude: [...configDefaults.exclude, 'test/soak/**', 'test/conformance/**'],
-    globalSetup: 'test/global-setup.ts',
-    pool: 'forks',
     maxWorkers: 2,
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    projects: [
+      { test: { ...common, name: 'sqlite', include: ['src/**/*.test.ts', 'test/**/*.test.ts'], globalSetup: 'test/global-setup.ts' } },
+      {
+        // Every capability is written once and must hold on both engines.
+        test: {
+          ...common,
+          name: 'postgres',
+          include: ['src/capabilities/*/*.test.ts', 'src/kernel/**/*.test.ts'],
+          globalSetup: ['test/global-setup.ts', 'test/postgres-setup.ts'],
+        },
+      },
+    ],
   },
 })

@@ -38,3 +38,11 @@ export async function nextNumber(tx: Tx, name: string): Promise<number> {
     .executeTakeFirstOrThrow()
   return row.value
 }
+
+/**
+ * From here on, transactions that take the same turn run one after the other. For rules that hold over several rows: two
+ * at once could each see a state that the other is about to change. (The lock is the counter's row.)
+ */
+export async function takeTurn(tx: Tx, what: string): Promise<void> {
+  await nextNumber(tx, `turn:${what}`)
+}

@@ -1,11 +1,12 @@
 import type { Capability, SettingDefinition } from '../kernel/capability.ts'
 import { agent } from './agent/index.ts'
+import { effect } from './effect/index.ts'
 import { project } from './project/index.ts'
 import { system } from './system/index.ts'
 import { task } from './task/index.ts'
 
 /** THE registry: one line per capability. Order matters only for migrations that refer to an earlier one's tables. */
-export const capabilities: Capability[] = [agent, project, task, system(() => settingDefinitions)]
+export const capabilities: Capability[] = [agent, project, task, effect, system(() => settingDefinitions)]
 
 const settingDefinitions: Record<string, SettingDefinition> = Object.assign({}, ...capabilities.map((c) => c.settings ?? {}))
 

@@ -1,3 +1,4 @@
+import { createTableEffects } from '../adapters/effects-table/index.ts'
 import {
   capabilities as allCapabilities,
   createIdentity,
@@ -7,22 +8,25 @@ import {
   tokenRotated,
 } from '../capabilities/index.ts'
 import type { Engine } from '../db/engine.ts'
-import { openSqlite } from '../db/sqlite.ts'
+import { openEngine } from '../db/open.ts'
 import { dialects as allDialects } from '../dialects/index.ts'
 import { AuditBuffer } from '../kernel/audit.ts'
 import type { Capability } from '../kernel/capability.ts'
 import type { Dialect } from '../kernel/dialect.ts'
+import { react } from '../kernel/effect.ts'
 import { type Host, type Identity, Kernel } from '../kernel/invoke.ts'
 import { RateLimit } from '../kernel/limit.ts'
 import { type CallRecord, Feed } from '../kernel/log.ts'
 import { Registry } from '../kernel/registry.ts'
 import { Settings } from '../kernel/settings.ts'
 import type { Ports } from '../kernel/tool.ts'
+import type { Effects } from '../ports/effects.ts'
 import { createHost } from './host.ts'
 import { VERSION } from './version.ts'
 
 export interface AppOptions {
-  databasePath: string
+  /** A path, or the address of a PostgreSQL server. */
+  database: string
   /** What the adapters provide; the daemon's own view of itself is added here. */
   ports: Omit<Ports, 'daemon'>
   /** The owner's secrets as found on disk, newest first, and what to do when a rotation has committed. */
@@ -50,14 +54,15 @@ export interface App {
 
 const MOST_OPEN_CALLS = 2_000
 const HOUSEKEEPING_MS = 3_600_000
+const EFFECTS_DRAIN_MS = 2_000
 
 /** The one place where the parts are put together. */
 export async function createApp(options: AppOptions): Promise<App> {
   const capabilities = options.capabilities ?? allCapabilities
   const registry = new Registry(capabilities, options.dialects ?? allDialects)
   const migrations = capabilities.map((c) => ({ owner: c.name, migrations: c.migrations ?? [] }))
-  const engine = await openSqlite({ path: options.databasePath, migrations })
-  const host = options.host ?? createHost(Date.now, engine.newestCall())
+  const engine = await openEngine(options.database, migrations)
+  const host = options.host ?? createHost(Date.now, await engine.newestCall())
   const { ledger } = engine
   const settings = new Settings(registry.settings, storedSettings)
   await settings.reload(engine.view)
@@ -66,8 +71,12 @@ export async function createApp(options: AppOptions): Promise<App> {
   const identity = createIdentity(host.now)
   const limit = new RateLimit(host.monotonic, MOST_OPEN_CALLS)
   const counts = { mcpSessions: () => 0 }
-  const ownerToken = await engine.write((tx) => ensureOwner(tx, options.ownerSecrets, { id: host.id, now: host.now() }))
+  const ownerToken = await engine.write((tx) =>
+    ensureOwner(tx, options.ownerSecrets, { id: host.id, now: host.now(), shared: engine.facts.shared }),
+  )
 
+  const ports = { ...options.ports, daemon: createDaemonPort(engine, feed, counts) }
+  const effects = await createEffects(engine, options.database, host.id('daemon'))
   const isCurrent = async (secret: string) => {
     const found = await identity.authenticate(engine.view, secret)
     return found !== undefined && found.stale === undefined
@@ -82,7 +91,8 @@ export async function createApp(options: AppOptions): Promise<App> {
     settings,
     host,
     limit,
-    ports: { ...options.ports, daemon: createDaemonPort(engine, feed, counts) },
+    ports,
+    effects,
     auditLater: (call) => audit.add(call),
     countRefusal: (source, reason) => audit.countRefusal(source, reason),
     onDefect: options.onDefect,
@@ -97,6 +107,10 @@ export async function createApp(options: AppOptions): Promise<App> {
     // The call that changed it has seen to that here; this is for a change that another daemon committed.
     if (events.some((event) => event.type === settingChanged.type)) settings.reload(engine.view).catch(() => {})
   })
+  engine.onChange?.(() => void feed.pump())
+  await effects.start((claim) =>
+    react({ types: registry.effects, ports, report: (id, tool, input) => report(kernel, id, tool, input) }, claim),
+  )
   const housekeeping = setInterval(() => {
     limit.sweep()
     void engine.write((tx) => ledger.forget(tx, host.now())).catch(() => {})
@@ -115,12 +129,25 @@ export async function createApp(options: AppOptions): Promise<App> {
     async close() {
       clearInterval(housekeeping)
       feed.interrupt()
+      await effects.stop(EFFECTS_DRAIN_MS)
       // Waits that were just interrupted are answered in this turn; their audit belongs to the last batch.
       await new Promise((resolve) => setImmediate(resolve))
       await audit.close()
       await engine.close()
     },
   }
+}
+
+async function createEffects(engine: Engine, database: string, owner: string): Promise<Effects> {
+  if (engine.facts.name === 'sqlite') return createTableEffects(engine, owner)
+  return (await import('../adapters/effects-graphile/index.ts')).createGraphileEffects(engine, database, owner)
+}
+
+/** The key makes a report that is repeated after a crash the same report. */
+async function report(kernel: Kernel, effectId: string, tool: string, input: Record<string, unknown>) {
+  const answer = await kernel.invoke({ tool, input: { ...input, idempotency_key: effectId }, credential: 'system', surface: 'daemon' })
+  if (!answer.ok) throw new Error(`${tool}: ${answer.error.code}: ${answer.error.message}`)
+  return answer.value
 }
 
 function createDaemonPort(engine: Engine, feed: Feed, counts: App['counts']): Ports['daemon'] {
@@ -133,7 +160,14 @@ function createDaemonPort(engine: Engine, feed: Feed, counts: App['counts']): Po
         ok: engine.sound,
         version: VERSION,
         uptime_seconds: Math.round((performance.now() - began) / 1_000),
-        database: { engine: engine.facts.name, size_bytes, queued_writes: queued, commits: batches, committed_calls: calls },
+        database: {
+          engine: engine.facts.name,
+          size_bytes,
+          queued_writes: queued,
+          commits: batches,
+          committed_calls: calls,
+          events_held_back_ms: Math.round(feed.heldBackMs),
+        },
         waiting_calls: feed.waiters,
         event_readers: feed.readers,
         mcp_sessions: counts.mcpSessions(),

@@ -6,7 +6,8 @@ export interface Config {
   home: string
   host: string
   port: number
-  databasePath: string
+  /** The path of a SQLite file, or a postgres:// address. */
+  database: string
   /** Hostnames, besides the loopback ones, under which clients may reach the daemon. */
   allowedHosts: string[]
   logLevel: string
@@ -40,7 +41,7 @@ export function loadConfig(env: Env): Config {
     home,
     host,
     port: portOf(env),
-    databasePath: databasePath(env, home),
+    database: databaseOf(env, home),
     allowedHosts,
     logLevel: (env.SIGNALBOX_LOG_LEVEL || env.MCP_LOG_LEVEL || 'info').toLowerCase(),
     holdMs: holdMs(env),
@@ -55,18 +56,22 @@ function portOf(env: Env): number {
   return port
 }
 
-function databasePath(env: Env, home: string): string {
+function databaseOf(env: Env, home: string): string {
   const url = env.SIGNALBOX_DATABASE_URL
   if (url) {
-    if (/^postgres(ql)?:/.test(url))
-      throw new UsageError(
-        'SIGNALBOX_DATABASE_URL names PostgreSQL; this version has the embedded database only. Unset it, or use sqlite:/path/to/file.db.',
-      )
+    if (isPostgres(url)) return url
     const path = /^(?:sqlite|file):(?:\/\/)?(\/.*)$/.exec(url)?.[1]
-    if (!path) throw new UsageError(`SIGNALBOX_DATABASE_URL=${url.split(':')[0]}:… is not understood; use sqlite:/path/to/file.db.`)
+    if (!path)
+      throw new UsageError(
+        `SIGNALBOX_DATABASE_URL=${url.split(':')[0]}:… is not understood; use sqlite:/path/to/file.db or postgres://user@host/database.`,
+      )
     return resolve(path)
   }
   return env.MCP_DATABASE_PATH ? resolve(env.MCP_DATABASE_PATH) : join(home, 'signalbox.db')
+}
+
+export function isPostgres(database: string): boolean {
+  return /^postgres(ql)?:/.test(database)
 }
 
 function holdMs(env: Env): number | undefined {

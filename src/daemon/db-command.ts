@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { backupFile, checkFile, restoreFile } from '../db/maintenance.ts'
 import { UsageError } from '../kernel/error.ts'
-import { loadConfig } from './config.ts'
+import { isPostgres, loadConfig } from './config.ts'
 import { ensurePrivateFolder } from './home.ts'
 import { type Lock, lockDatabase, lockHome } from './lock.ts'
 
@@ -18,14 +18,17 @@ export async function dbCommand(args: string[]): Promise<void> {
   const [verb, file] = positionals
   const config = loadConfig(process.env)
   if (values.help || !verb) return void process.stdout.write(`${HELP}\n`)
+  const { database } = config
+  if (isPostgres(database) && !file)
+    throw new UsageError('This daemon keeps its data in PostgreSQL: back up and restore it with pg_dump and pg_restore.')
   switch (verb) {
     case 'backup':
-      return backup(config.databasePath, file ? resolve(file) : undefined, config.home)
+      return backup(database, file ? resolve(file) : undefined, config.home)
     case 'restore':
       if (!file) throw new UsageError(`Which backup? ${known(config.home)}`)
-      return restore(config.databasePath, resolve(file), config.home)
+      return restore(database, resolve(file), config.home)
     case 'check':
-      return check(file ? resolve(file) : config.databasePath, config.home)
+      return check(file ? resolve(file) : database, config.home)
     default:
       throw new UsageError(`There is no "signalbox db ${verb}".\n\n${HELP}`)
   }

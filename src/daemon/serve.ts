@@ -16,7 +16,7 @@ import { Metrics } from '../surfaces/metrics.ts'
 import { listenOnSocket } from '../surfaces/socket.ts'
 import { EventStreams } from '../surfaces/sse.ts'
 import { createApp } from './app.ts'
-import type { Config } from './config.ts'
+import { type Config, isPostgres } from './config.ts'
 import {
   adoptStagedToken,
   createOwnerFile,
@@ -45,15 +45,14 @@ export async function serve(config: Config): Promise<RunningDaemon> {
   const { home } = config
   ensurePrivateFolder(home)
   const lock = lockHome(home, 'start another one')
-  refuseLink(config.databasePath)
-  const databaseLock = lockDatabase(config.databasePath)
+  const databaseLock = isPostgres(config.database) ? undefined : lockFile(config.database)
   const log = pino(
     { level: config.logLevel, base: undefined, hooks: { streamWrite: redactText } },
     pino.destination({ dest: 2, sync: true }),
   )
   const metrics = new Metrics(capabilities.flatMap((c) => c.tools.map((tool) => tool.name)))
   const app = await createApp({
-    databasePath: config.databasePath,
+    database: config.database,
     ports: { git: createGit(), ownerFile: createOwnerFile(home) },
     ownerSecrets: secretsOnDisk(home),
     // What is staged is on disk: should this fail, the next start completes it, and the caller still gets its secret.
@@ -64,7 +63,7 @@ export async function serve(config: Config): Promise<RunningDaemon> {
         'defect',
       ),
     onCall: (call) => metrics.record(call),
-  }).catch((error) => Promise.reject(error instanceof DamagedDatabase ? damaged(config.databasePath, error) : error))
+  }).catch((error) => Promise.reject(error instanceof DamagedDatabase ? damaged(config.database, error) : error))
   settleOwnerToken(home, app.ownerToken)
   for (const notice of app.engine.notices) log.warn(notice)
 
@@ -132,11 +131,17 @@ export async function serve(config: Config): Promise<RunningDaemon> {
       setTimeout(() => server.closeAllConnections(), 1_000).unref()
       await closed
       await app.close()
-      databaseLock.release()
+      databaseLock?.release()
       lock.release()
       clearTimeout(deadline)
     },
   }
+}
+
+/** One daemon to a file; a server keeps its own order among several. */
+function lockFile(path: string) {
+  refuseLink(path)
+  return lockDatabase(path)
 }
 
 /** Every wait has ended, and its answer has had its turn to be written. */

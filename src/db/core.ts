@@ -51,20 +51,22 @@ export interface CoreTables {
 export const coreMigrations: Migration[] = [
   {
     name: 'log',
-    up: ({ int, text, identity, strict }) => [
+    up: ({ int, text, identity, strict, commitOrder }) => [
       `CREATE TABLE events (
-        seq ${identity}, at ${int} NOT NULL, type ${text} NOT NULL, subject ${text} NOT NULL, actor ${text} NOT NULL,
+        seq ${identity}, ${commitOrder} at ${int} NOT NULL, type ${text} NOT NULL, subject ${text} NOT NULL, actor ${text} NOT NULL,
         project_id ${text}, task_id ${text}, audience ${text} NOT NULL, call_id ${text} NOT NULL, data ${text} NOT NULL
       ) ${strict}`,
       'CREATE INDEX events_by_subject ON events (subject, seq)',
       'CREATE INDEX events_by_task ON events (task_id, seq)',
+      ...(commitOrder ? ['CREATE INDEX events_by_commit ON events (generation, xid, seq)'] : []),
       `CREATE TABLE calls (
-        seq ${identity}, id ${text} NOT NULL UNIQUE, at ${int} NOT NULL, principal ${text} NOT NULL, principal_kind ${text} NOT NULL,
+        seq ${identity}, ${commitOrder} id ${text} NOT NULL UNIQUE, at ${int} NOT NULL, principal ${text} NOT NULL, principal_kind ${text} NOT NULL,
         token ${text}, acting_person ${text}, lane ${text} NOT NULL, surface ${text} NOT NULL, dialect ${text},
         tool ${text} NOT NULL, outcome ${text} NOT NULL, code ${text}, input ${text} NOT NULL, output ${text} NOT NULL, duration_ms ${int} NOT NULL
       ) ${strict}`,
       'CREATE INDEX calls_by_principal ON calls (principal, seq)',
       'CREATE INDEX calls_by_tool ON calls (tool, seq)',
+      ...(commitOrder ? ['CREATE INDEX calls_by_commit ON calls (generation, xid, seq)'] : []),
       `CREATE TABLE counters (name ${text} PRIMARY KEY NOT NULL, value ${int} NOT NULL) ${strict}`,
       `CREATE TABLE idempotency (
         principal ${text} NOT NULL, tool ${text} NOT NULL, key ${text} NOT NULL, input_hash ${text} NOT NULL, answer ${text} NOT NULL,
@@ -84,5 +86,18 @@ export const coreMigrations: Migration[] = [
   {
     name: 'mcp-subscriptions',
     up: ({ text }) => [`ALTER TABLE mcp_sessions ADD COLUMN subscriptions ${text} NOT NULL DEFAULT '[]'`],
+  },
+  {
+    name: 'effects',
+    up: ({ int, text, strict }) => [
+      `CREATE TABLE effects (
+        id ${text} PRIMARY KEY NOT NULL, type ${text} NOT NULL, payload ${text} NOT NULL, queue ${text}, state ${text} NOT NULL,
+        attempts ${int} NOT NULL, max_attempts ${int} NOT NULL, run_at ${int} NOT NULL, owner ${text}, epoch ${int} NOT NULL,
+        lease_until ${int} NOT NULL, error ${text}, call_id ${text} NOT NULL, created_at ${int} NOT NULL, finished_at ${int}
+      ) ${strict}`,
+      'CREATE INDEX effects_by_time ON effects (state, run_at)',
+      'CREATE INDEX effects_by_queue ON effects (queue, state)',
+      `CREATE TABLE daemons (id ${text} PRIMARY KEY NOT NULL, workers ${text} NOT NULL, seen_at ${int} NOT NULL) ${strict}`,
+    ],
   },
 ]

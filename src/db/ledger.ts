@@ -1,5 +1,5 @@
-import { sql } from 'kysely'
-import { refuse } from '../kernel/error.ts'
+import { type SelectQueryBuilder, sql } from 'kysely'
+import { Collision, refuse } from '../kernel/error.ts'
 import type { Audience, Cursor, EventFilter, LoggedEvent } from '../kernel/event.ts'
 import type { Ledger } from '../kernel/log.ts'
 import type { Tx } from '../kernel/storage.ts'
@@ -9,8 +9,35 @@ import { tables } from './tables.ts'
 
 const KEY_LIFE_MS = 24 * 3_600_000
 
-/** The log on SQLite: one writer, so the sequence number is the commit order. */
-export function sqliteLedger(generation: number): Ledger {
+/** How an engine numbers commits: the one thing in which their logs differ. */
+export interface CommitOrder {
+  start: Cursor
+  cursorOf(row: EventRow): Cursor
+  head(view: Tx): Promise<Cursor>
+  isAfter(a: Cursor, b: Cursor): boolean
+  /** Rows strictly after the cursor, in commit order, and none that a commit still under way could come before. */
+  following(view: Tx, query: EventQuery, after: Cursor): Promise<EventQuery>
+  settled(view: Tx): Promise<boolean>
+}
+
+/** On PostgreSQL alone: the database's generation and the transaction that wrote the row. */
+export type EventRow = CoreTables['events'] & { generation?: number; xid?: string }
+export type EventQuery = SelectQueryBuilder<CoreTables, 'events', EventRow>
+
+export function notOfThisLog(cursor: Cursor) {
+  return refuse('INVALID_CURSOR', `"${cursor.slice(0, 40)}" is not a cursor of this log.`, {
+    hint: 'Use one that an earlier answer gave you, or none.',
+  })
+}
+
+export function inTheFuture() {
+  return refuse('INVALID_CURSOR', 'That cursor lies in the future of this log; it belongs to another database.', {
+    hint: 'Start again without a cursor.',
+  })
+}
+
+/** On SQLite there is one writer, so the sequence number is the commit order. */
+export function sqliteOrder(generation: number): CommitOrder {
   const cursor = (seq: number) => encodeCursor(generation, seq)
   const lastSeq = async (view: Tx) => {
     const row = await core(view)
@@ -19,21 +46,24 @@ export function sqliteLedger(generation: number): Ledger {
       .executeTakeFirst()
     return Number(row?.seq ?? 0)
   }
-  const position = async (view: Tx, after: Cursor) => {
-    const decoded = decodeCursor(after)
-    if (!decoded)
-      throw refuse('INVALID_CURSOR', `"${after.slice(0, 40)}" is not a cursor of this log.`, {
-        hint: 'Use one that an earlier answer gave you, or none.',
-      })
-    const head = await lastSeq(view)
-    if (decoded.generation > generation || (decoded.generation === generation && decoded.seq > head)) {
-      throw refuse('INVALID_CURSOR', 'That cursor lies in the future of this log; it belongs to another database.', {
-        hint: 'Start again without a cursor.',
-      })
-    }
-    return decoded.generation === generation ? decoded.seq : Math.min(decoded.seq, await commonHistory(view, decoded.generation))
+  return {
+    start: cursor(0),
+    cursorOf: (row) => cursor(row.seq),
+    head: async (view) => cursor(await lastSeq(view)),
+    isAfter,
+    settled: async () => true,
+    async following(view, query, after) {
+      const decoded = decodeCursor(after)
+      if (!decoded) throw notOfThisLog(after)
+      const head = await lastSeq(view)
+      if (decoded.generation > generation || (decoded.generation === generation && decoded.seq > head)) throw inTheFuture()
+      const seq = decoded.generation === generation ? decoded.seq : Math.min(decoded.seq, await commonHistory(view, decoded.generation))
+      return query.where('seq', '>', seq).orderBy('seq')
+    },
   }
+}
 
+export function createLedger(order: CommitOrder): Ledger {
   return {
     async append(tx, events, call) {
       if (!events.length) return
@@ -67,17 +97,14 @@ export function sqliteLedger(generation: number): Ledger {
     },
 
     async tail(view, after, filter, limit) {
-      const rows = await filtered(view, filter)
-        .where('seq', '>', await position(view, after))
-        .orderBy('seq')
-        .limit(limit)
-        .execute()
-      return rows.map((row) => eventOf(row, cursor(row.seq)))
+      const query = await order.following(view, filtered(view, filter) as EventQuery, after)
+      return (await query.limit(limit).execute()).map((row) => eventOf(row, order.cursorOf(row)))
     },
 
-    head: async (view) => cursor(await lastSeq(view)),
-    start: async () => cursor(0),
-    isAfter,
+    head: order.head,
+    start: async () => order.start,
+    isAfter: order.isAfter,
+    settled: order.settled,
 
     async remembered(tx, principal, tool, key, now) {
       return core(tx)
@@ -91,11 +118,19 @@ export function sqliteLedger(generation: number): Ledger {
     },
 
     async remember(tx, principal, tool, key, stored, now) {
-      await core(tx)
+      const expired = now - KEY_LIFE_MS
+      const result = await core(tx)
         .insertInto('idempotency')
         .values({ principal, tool, key, ...stored, at: now })
-        .onConflict((oc) => oc.columns(['principal', 'tool', 'key']).doUpdateSet({ ...stored, at: now }))
-        .execute()
+        .onConflict((oc) =>
+          oc
+            .columns(['principal', 'tool', 'key'])
+            .doUpdateSet({ ...stored, at: now })
+            .where('idempotency.at', '<=', expired),
+        )
+        .executeTakeFirst()
+      // Another call with this key committed while this one ran: run again, it is a replay now.
+      if (result.numInsertedOrUpdatedRows === 0n) throw new Collision(`the key ${key} was taken meanwhile`)
     },
 
     async countRefusals(tx, counts) {

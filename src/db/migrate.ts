@@ -1,11 +1,12 @@
-import type { ColumnTypes, Migration } from '../kernel/capability.ts'
+import type { Migration } from '../kernel/capability.ts'
 import { UsageError } from '../kernel/error.ts'
+import type { EngineFacts } from './engine.ts'
 
 /** What running migrations needs of a connection. */
 export interface MigrationConnection {
-  exec(sql: string): void
-  applied(): Set<string>
-  record(name: string): void
+  exec(sql: string): Promise<void>
+  applied(): Promise<Set<string>>
+  record(name: string): Promise<void>
 }
 
 export interface NamedMigrations {
@@ -19,8 +20,8 @@ export function migrationNames({ owner, migrations }: NamedMigrations): string[]
 }
 
 /** Each migration is one transaction. A database that is newer than this program is refused, never guessed at. */
-export function migrate(connection: MigrationConnection, types: ColumnTypes, sets: NamedMigrations[]): void {
-  const applied = connection.applied()
+export async function migrate(connection: MigrationConnection, facts: EngineFacts, sets: NamedMigrations[]): Promise<void> {
+  const applied = await connection.applied()
   const known = new Set(sets.flatMap(migrationNames))
   const unknown = [...applied].filter((name) => !known.has(name))
   if (unknown.length) {
@@ -29,17 +30,17 @@ export function migrate(connection: MigrationConnection, types: ColumnTypes, set
     )
   }
   for (const set of sets) {
-    migrationNames(set).forEach((name, i) => {
-      if (applied.has(name)) return
-      connection.exec('BEGIN IMMEDIATE')
+    for (const [i, name] of migrationNames(set).entries()) {
+      if (applied.has(name)) continue
+      await connection.exec(facts.beginMigration)
       try {
-        for (const statement of set.migrations[i]?.up(types) ?? []) connection.exec(statement)
-        connection.record(name)
-        connection.exec('COMMIT')
+        for (const statement of set.migrations[i]?.up(facts.types) ?? []) await connection.exec(statement)
+        await connection.record(name)
+        await connection.exec('COMMIT')
       } catch (error) {
-        connection.exec('ROLLBACK')
+        await connection.exec('ROLLBACK')
         throw new Error(`Migration ${name} failed: ${(error as Error).message}`, { cause: error })
       }
-    })
+    }
   }
 }

@@ -5,7 +5,7 @@ import type { Tx } from '../kernel/storage.ts'
 import { Beside } from './beside.ts'
 import { coreMigrations } from './core.ts'
 import { type CheckResult, type Engine, SQLITE } from './engine.ts'
-import { sqliteLedger } from './ledger.ts'
+import { createLedger, sqliteOrder } from './ledger.ts'
 import { type MigrationConnection, migrate, type NamedMigrations } from './migrate.ts'
 import { builderOn, Connection, DamagedDatabase, translated } from './sqlite-connection.ts'
 import { asTx } from './tables.ts'
@@ -24,7 +24,7 @@ export async function openSqlite({ path, migrations }: SqliteOptions): Promise<E
   const unclean = inspectWal(`${path}-wal`)
   const writing = openForWriting(path)
   try {
-    migrate(migrationConnection(writing), SQLITE.types, [{ owner: 'core', migrations: coreMigrations }, ...migrations])
+    await migrate(migrationConnection(writing), SQLITE, [{ owner: 'core', migrations: coreMigrations }, ...migrations])
     const generation = Number(writing.raw.prepare(`SELECT value FROM meta WHERE name = 'generation'`).get()?.value ?? 1)
     return new SqliteEngine(path, writing, generation, unclean ? [recovered(writing, unclean.droppedBytes)] : [])
   } catch (error) {
@@ -54,7 +54,7 @@ class SqliteEngine implements Engine {
     this.#writer = new Writer(writing)
     this.view = asTx(builderOn(this.#reading))
     this.generation = generation
-    this.ledger = sqliteLedger(generation)
+    this.ledger = createLedger(sqliteOrder(generation))
     this.notices = notices
     for (const connection of [this.#reading, writing]) connection.onDamage = (error) => this.#noticeDamage(error)
   }
@@ -72,7 +72,7 @@ class SqliteEngine implements Engine {
     return this.#writer.write(job)
   }
 
-  newestCall(): string | undefined {
+  async newestCall(): Promise<string | undefined> {
     const row = this.#reading.raw.prepare('SELECT max(id) AS id FROM calls').get()
     return (row?.id ?? undefined) as string | undefined
   }
@@ -138,15 +138,15 @@ function isOurs({ raw }: Connection): boolean {
 
 function migrationConnection(connection: Connection): MigrationConnection {
   return {
-    exec: (sql) => connection.exec(sql),
-    applied: () =>
+    exec: async (sql) => connection.exec(sql),
+    applied: async () =>
       new Set(
         connection.raw
           .prepare('SELECT name FROM migrations')
           .all()
           .map((row) => String(row.name)),
       ),
-    record: (name) => connection.raw.prepare('INSERT INTO migrations (name, at) VALUES (?, ?)').run(name, Date.now()),
+    record: async (name) => void connection.raw.prepare('INSERT INTO migrations (name, at) VALUES (?, ?)').run(name, Date.now()),
   }
 }
 

@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import type { EffectType } from './effect.ts'
 import type { EventType } from './event.ts'
 import type { Thing } from './id.ts'
 import type { Principal } from './policy.ts'
@@ -14,6 +15,8 @@ export interface ColumnTypes {
   identity: string
   /** Stands behind the closing bracket of every table. */
   strict: string
+  /** A column of `events` that keeps the order of commits, where the growing key does not. */
+  commitOrder: string
 }
 
 /** Applied once, in order, each in its own transaction. Never edited after it landed; add another. */
@@ -52,6 +55,7 @@ export interface Capability {
   migrations?: Migration[]
   things?: Thing[]
   events?: EventType[]
+  effects?: EffectType[]
   settings?: Record<string, SettingDefinition>
   resources?: Resource[]
   prompts?: Prompt[]

@@ -80,6 +80,11 @@ export class TransientFault extends Error {
   }
 }
 
+/** Two transactions met, and this one must be run again from its beginning; storage does that at once, the caller never sees it. */
+export class Collision extends Error {
+  override readonly name = 'Collision'
+}
+
 /** Something that the person at the terminal can mend: shown as its message alone, without a stack. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'

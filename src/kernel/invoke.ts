@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import type { EffectQueue, EffectToStore, NewEffect } from './effect.ts'
 import { CODES, type Code, type ErrorBody, isCode, Refusal, refuse, TransientFault } from './error.ts'
 import type { Cursor, EventFilter, NewEvent } from './event.ts'
 import { mapIds, notFound } from './id.ts'
@@ -54,6 +55,7 @@ export interface KernelParts {
   storage: Storage
   ledger: Ledger
   feed: Feed
+  effects: EffectQueue
   identity: Identity
   settings: Settings
   host: Host
@@ -246,11 +248,21 @@ export class Kernel {
     return { key, input: parsed(tool.input, rest, found.calledAs) }
   }
 
+  /** A thing may have changed while somebody else held it: what counts is how it is once it is ours. */
+  async #resolveAndHold(tx: Tx, principal: Principal, tool: Tool, input: unknown): Promise<unknown> {
+    const acted = new Set<string>()
+    const resolved = await this.#resolve(tx, principal, tool, input, acted)
+    if (!this.parts.storage.hold || !acted.size) return resolved
+    await this.parts.storage.hold(tx, [...acted].sort())
+    return this.#resolve(tx, principal, tool, resolved)
+  }
+
   /** Handles become ids, and every id that the call acts on must lie in the caller's scope as it is now. */
-  async #resolve(tx: Tx, principal: Principal, tool: Tool, input: unknown): Promise<unknown> {
+  async #resolve(tx: Tx, principal: Principal, tool: Tool, input: unknown, acted = new Set<string>()): Promise<unknown> {
     return mapIds(tool.places, input, async (kind, use, ref) => {
       const thing = await this.parts.registry.thing(kind).find(tx, ref)
       if (!thing) throw notFound(kind, ref, this.parts.registry.lister(kind))
+      if (use === 'act') acted.add(thing.id)
       if (use === 'self' && thing.id !== principal.id)
         throw refuse('PERMISSION_DENIED', `"${ref}" is not you: identity comes from your token.`)
       const outside =
@@ -280,6 +292,7 @@ export class Kernel {
     }
     call.committed = true
     void this.parts.feed.pump()
+    this.parts.effects.wake()
     if (!done) throw new Error('a transaction ended without an outcome')
     await this.parts.beforeAnswer?.(done.events)
     return done
@@ -301,14 +314,17 @@ export class Kernel {
       const watched = tool.watch ? await this.#resolve(tx, principal, tool, input) : input
       return { value: value.refusal ? new Refusal(value.refusal) : value.value, input: watched, events: [], replayed: true }
     }
-    const resolved = await this.#resolve(tx, principal, tool, input)
+    const resolved = await this.#resolveAndHold(tx, principal, tool, input)
     const events: NewEvent[] = []
+    const effects: NewEffect[] = []
     const value = await tool.run?.(
       {
         ...this.#callContext(call),
         principal: onLane(principal, call.lane),
         tx,
-        emit: (e) => events.push(e),
+        emit: (event) => events.push(event),
+        enqueue: (effect) => effects.push(effect),
+        decideEffect: (id, decision) => this.parts.effects.decide(tx, id, decision),
         id: host.id,
       } satisfies RunContext,
       resolved,
@@ -317,12 +333,22 @@ export class Kernel {
     const refused = value instanceof Refusal
     const checked = refused || tool.watch ? value : this.#checked(tool, value)
     await ledger.append(tx, events, { id: call.id, at: call.at, actor: principal.id })
+    if (effects.length)
+      await this.parts.effects.enqueue(
+        tx,
+        effects.map((effect) => this.#toStore(effect, call)),
+      )
     if (key !== undefined) {
       const answer = JSON.stringify(refused ? { refusal: value.body } : { value: withoutSecrets(checked) })
       await ledger.remember(tx, principal.id, tool.name, key, { input_hash: inputHash, answer }, call.at)
     }
     await this.#audit(tx, call, refused ? 'refused' : 'ok', refused ? value.body.code : null, refused ? value.body : checked)
     return { value: checked, input: resolved, events, replayed: false }
+  }
+
+  #toStore(effect: NewEffect, call: Call): EffectToStore {
+    const { attempts } = this.parts.registry.effect(effect.type)
+    return { ...effect, id: this.parts.host.id('effect'), callId: call.id, attempts }
   }
 
   #checked(tool: Tool, value: unknown): unknown {

@@ -32,6 +32,7 @@ function smallLog() {
     head: async () => String(events.length),
     start: async () => '0',
     isAfter: (a, b) => at(a) > at(b),
+    settled: async () => true,
   } as Partial<Ledger> as Ledger
   function add(type = 'a.b') {
     events.push({ cursor: String(events.length + 1), at: 0, actor: 'x', call_id: 'c', type, subject: 's', data: {} })
@@ -219,17 +220,18 @@ describe('cursors', () => {
   test('[K22] a cursor from the future, of another database or of no log is refused', async () => {
     const app = await open()
     const { cursor } = await app.owner.call('task_list')
-    const [generation, seq] = cursor.split('.')
-    const next = (text: string) => (Number.parseInt(text, 36) + 1).toString(36)
+    const [generation, place, ...rest] = cursor.split('.')
+    const later = (text: string) => (Number.parseInt(text, 36) + 1_000_000).toString(36)
     const bad = [
-      `${generation}.${next(seq)}`,
-      `${next(generation)}.0`,
+      [generation, later(place), ...rest].join('.'),
+      [later(generation), place, ...rest].join('.'),
+      [generation, 'z'.repeat(13), 'z'.repeat(11)].join('.'),
       'zz.zzzzzzzzzzz',
       '',
       '.',
       '1',
       '-1.-1',
-      '1.1.1',
+      '1.1.1.1',
       '1.A',
       'zzzzzzzzzz.1',
       '0.0',

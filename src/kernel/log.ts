@@ -41,6 +41,8 @@ export interface Ledger {
   start(view: Tx): Promise<Cursor>
   /** Whether `a` comes after `b`. */
   isAfter(a: Cursor, b: Cursor): boolean
+  /** False while committed events are held back because an older transaction is still open. */
+  settled(view: Tx): Promise<boolean>
   remembered(tx: Tx, principal: string, tool: string, key: string, now: number): Promise<StoredAnswer | undefined>
   remember(tx: Tx, principal: string, tool: string, key: string, stored: StoredAnswer, now: number): Promise<void>
   countRefusals(tx: Tx, counts: { source: string; reason: string; count: number; at: number }[]): Promise<void>
@@ -50,6 +52,7 @@ export interface Ledger {
 
 const PAGE = 500
 const TELL_AGAIN_MS = 1_000
+const HELD_BACK_MS = 5
 
 /**
  * The one place where "something was committed" becomes "someone is told". After each commit it reads the new events
@@ -64,6 +67,7 @@ export class Feed {
   #head: Cursor
   #pumping: Promise<void> | undefined
   #again = false
+  #heldSince: number | undefined
 
   private constructor(ledger: Ledger, storage: Storage, head: Cursor) {
     this.#ledger = ledger
@@ -87,6 +91,10 @@ export class Feed {
     return this.#listeners.size - this.#waiting.size
   }
 
+  get heldBackMs(): number {
+    return this.#heldSince === undefined ? 0 : performance.now() - this.#heldSince
+  }
+
   /** Call after every commit that may have brought events. Calls made meanwhile are folded into one more round. */
   pump(): Promise<void> {
     this.#again = true
@@ -100,6 +108,11 @@ export class Feed {
       while (this.#again) {
         this.#again = false
         await this.#tellNew()
+        if (await this.#ledger.settled(this.#storage.view)) this.#heldSince = undefined
+        else {
+          this.#heldSince ??= performance.now()
+          this.#tellAgain(HELD_BACK_MS)
+        }
       }
     } catch {
       this.#tellAgain()
@@ -121,8 +134,8 @@ export class Feed {
   }
 
   /** Storage did not answer: what was committed must still be told, even when no other commit follows. */
-  #tellAgain(): void {
-    if (!this.#interrupted) setTimeout(() => void this.pump(), TELL_AGAIN_MS).unref()
+  #tellAgain(afterMs = TELL_AGAIN_MS): void {
+    if (!this.#interrupted) setTimeout(() => void this.pump(), afterMs).unref()
   }
 
   /** The listener must not throw: those behind it would not hear of the events. */

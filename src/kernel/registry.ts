@@ -1,5 +1,6 @@
 import type { Capability, SettingDefinition } from './capability.ts'
 import type { Dialect, DialectTool } from './dialect.ts'
+import type { EffectType } from './effect.ts'
 import { refuse } from './error.ts'
 import type { Thing } from './id.ts'
 import type { Tool } from './tool.ts'
@@ -19,6 +20,7 @@ export class Registry {
   readonly settings: Record<string, SettingDefinition>
   readonly #byName: Map<string, Tool>
   readonly #things: Map<string, Thing>
+  readonly effects: Map<string, EffectType>
 
   constructor(capabilities: Capability[], dialects: Dialect[]) {
     this.capabilities = capabilities
@@ -27,6 +29,10 @@ export class Registry {
     this.#things = unique(
       capabilities.flatMap((c) => c.things ?? []),
       (thing) => thing.kind,
+    )
+    this.effects = unique(
+      capabilities.flatMap((c) => c.effects ?? []),
+      (effect) => effect.type,
     )
     this.dialects = unique(dialects, (dialect) => dialect.name)
     this.settings = Object.assign({}, ...capabilities.map((c) => c.settings ?? {}))
@@ -43,6 +49,12 @@ export class Registry {
     const thing = this.#things.get(kind)
     if (!thing) throw new Error(`no capability says how to find a ${kind}`)
     return thing
+  }
+
+  effect(type: string): EffectType {
+    const effect = this.effects.get(type)
+    if (!effect) throw new Error(`no capability declares the effect ${type}`)
+    return effect
   }
 
   /** The name of the tool that lists things of this kind. */

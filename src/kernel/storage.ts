@@ -14,7 +14,12 @@ export interface Storage {
   readonly view: Tx
   /**
    * Runs the job in a transaction and resolves after the commit is durable. A job may be run more than once before it
-   * commits, so it must touch nothing but `tx`. Rejects with TransientFault when trying again may help.
+   * commits (a Collision asks for that), so it must touch nothing but `tx`. Rejects with TransientFault when trying again may help.
    */
   write<T>(job: (tx: Tx) => Promise<T>): Promise<T>
+  /**
+   * Until the transaction ends, nobody else acts on these things. Absent where writers run one at a time anyway: a rule that
+   * reads a row and then writes it would otherwise let two callers through at once.
+   */
+  hold?(tx: Tx, ids: string[]): Promise<void>
 }

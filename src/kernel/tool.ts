@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { NewEffect } from './effect.ts'
 import type { Refusal } from './error.ts'
 import type { Cursor, EventFilter, LoggedEvent, NewEvent } from './event.ts'
 import { type Places, placesOf } from './id.ts'
@@ -25,6 +26,10 @@ export interface CallContext {
 export interface RunContext extends CallContext {
   readonly tx: Tx
   emit(event: NewEvent): void
+  /** Work on the outside world, to be done after this commits. */
+  enqueue(effect: NewEffect): void
+  /** Whether a dead or unknown effect was there to be retried or dropped. */
+  decideEffect(id: string, decision: 'retry' | 'drop'): Promise<boolean>
   /** A new sortable, unguessable id. */
   id(prefix: string): string
 }

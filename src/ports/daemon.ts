@@ -2,7 +2,15 @@ export interface Health {
   ok: boolean
   version: string
   uptime_seconds: number
-  database: { engine: string; size_bytes: number; queued_writes: number; commits: number; committed_calls: number }
+  database: {
+    engine: string
+    size_bytes: number
+    queued_writes: number
+    commits: number
+    committed_calls: number
+    /** How long committed events have been waiting for an older transaction to end. */
+    events_held_back_ms: number
+  }
   waiting_calls: number
   event_readers: number
   mcp_sessions: number

@@ -274,6 +274,7 @@ function gauges(parts: HttpParts): Record<string, number> {
     queued_writes: database.queued_writes,
     commits: database.commits,
     committed_calls: database.committed_calls,
+    events_held_back_ms: database.events_held_back_ms,
     waiting_calls,
     event_streams: parts.streams.size,
     mcp_sessions,

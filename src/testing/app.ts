@@ -1,12 +1,13 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { test as base } from 'vitest'
+import { basename, join } from 'node:path'
+import { test as base, inject } from 'vitest'
 import { createGit } from '../adapters/git-cli/index.ts'
 import { type App, type AppOptions, createApp } from '../daemon/app.ts'
 import type { ErrorBody } from '../kernel/error.ts'
 import type { LoggedEvent } from '../kernel/event.ts'
 import type { Answer, Request } from '../kernel/invoke.ts'
+import { createDatabase, dropDatabase, TEMPLATE } from './databases.ts'
 
 type Fields = Record<string, unknown>
 
@@ -59,9 +60,10 @@ export interface TestApp {
 
 export async function openTestApp(options: Partial<AppOptions> = {}): Promise<TestApp> {
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-test-'))
+  const database = options.database ?? (await databaseFor(folder))
   const open = (ownerSecrets: string[]) =>
     createApp({
-      databasePath: join(folder, 'signalbox.db'),
+      database,
       ports: { git: createGit(), ownerFile: { stage: async () => {} } },
       onDefect: () => {},
       ...options,
@@ -112,10 +114,18 @@ export async function openTestApp(options: Partial<AppOptions> = {}): Promise<Te
     },
     async close() {
       await self.app.close()
+      const server = inject('postgres')
+      if (server) await dropDatabase(server, basename(folder))
       rmSync(folder, { recursive: true, force: true })
     },
   }
   return self
+}
+
+/** On the engine of the project that runs the test. */
+function databaseFor(folder: string): Promise<string> | string {
+  const server = inject('postgres')
+  return server ? createDatabase(server, basename(folder), TEMPLATE) : join(folder, 'signalbox.db')
 }
 
 /** A fresh app per test; capability suites are written against this alone, so that they run on every engine. */

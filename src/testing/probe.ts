@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import { PostgresAdapter, sql } from 'kysely'
 import { capabilities } from '../capabilities/index.ts'
 import type { CoreTables } from '../db/core.ts'
 import { tables } from '../db/tables.ts'
@@ -36,12 +36,19 @@ export function auditRows(app: TestApp): Promise<CoreTables['calls'][]> {
 
 /** How many rows each table has. `calls` may grow by a refusal's own audit row, so it is left out unless asked for. */
 export async function rowCounts(view: Tx, leaveOut: string[] = ['calls', 'refusals']): Promise<Record<string, number>> {
-  const db = tables<{ sqlite_master: { name: string; type: string } }>(view)
-  const found = await db.selectFrom('sqlite_master').select('name').where('type', '=', 'table').orderBy('name').execute()
+  const db = tables(view)
   const counts: Record<string, number> = {}
-  for (const { name } of found.filter((table) => !leaveOut.includes(table.name))) {
+  for (const name of (await tableNames(view)).filter((table) => !leaveOut.includes(table))) {
     const { rows } = await sql<{ n: number }>`SELECT count(*) AS n FROM ${sql.table(name)}`.execute(db)
     counts[name] = Number(rows[0]?.n)
   }
   return counts
+}
+
+async function tableNames(view: Tx): Promise<string[]> {
+  const catalogue =
+    tables(view).getExecutor().adapter instanceof PostgresAdapter
+      ? sql<{ name: string }>`SELECT tablename AS name FROM pg_tables WHERE schemaname = current_schema() ORDER BY tablename`
+      : sql<{ name: string }>`SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name`
+  return (await catalogue.execute(tables(view))).rows.map((row) => row.name)
 }

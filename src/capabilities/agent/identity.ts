@@ -71,9 +71,14 @@ function agentPrincipal(row: AgentRow, tokenId?: string): Principal {
 
 /**
  * At every start: the first secret on disk that is still the owner's stays; with none, a new one replaces them all. A
- * rotation that committed but did not reach its file is completed by this, one that did not commit is dropped.
+ * rotation that committed but did not reach its file is completed by this, one that did not commit is dropped. On a shared
+ * database every state folder has a secret of its own: a new one must not lock the owner out of the other daemons.
  */
-export async function ensureOwner(tx: Tx, onDisk: string[], make: { id(prefix: string): string; now: number }): Promise<string> {
+export async function ensureOwner(
+  tx: Tx,
+  onDisk: string[],
+  make: { id(prefix: string): string; now: number; shared: boolean },
+): Promise<string> {
   const store = agentStore(tx)
   let owner = await store.owner()
   if (!owner) {
@@ -84,7 +89,7 @@ export async function ensureOwner(tx: Tx, onDisk: string[], make: { id(prefix: s
     const known = await store.tokenByHash(hashOf(secret))
     if (known?.principal === owner.id && known.ended_at === null) return secret
   }
-  for (const token of await store.livingTokens(owner.id)) await store.endToken(token.id, 'replaced', make.now)
+  if (!make.shared) for (const token of await store.livingTokens(owner.id)) await store.endToken(token.id, 'replaced', make.now)
   const secret = newSecret('person')
   await store.insertToken(tokenRow(make.id('token'), secret, 'person', owner.id, owner.id, make.now))
   return secret

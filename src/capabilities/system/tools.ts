@@ -40,6 +40,7 @@ export const health = defineTool({
       queued_writes: z.number(),
       commits: z.number(),
       committed_calls: z.number(),
+      events_held_back_ms: z.number(),
     }),
     waiting_calls: z.number(),
     event_readers: z.number(),

@@ -2,6 +2,7 @@ import { type Refusal, refuse } from '../../kernel/error.ts'
 import { type Principal, reaches } from '../../kernel/policy.ts'
 import type { RunContext } from '../../kernel/tool.ts'
 import { agentStore } from '../agent/index.ts'
+import { takeTurn } from '../handle.ts'
 import { STATUSES, type Status, taskMoved } from './schema.ts'
 import { type TaskRow, taskStore } from './store.ts'
 
@@ -98,6 +99,7 @@ export async function requireTask(ctx: { tx: RunContext['tx'] } | { view: RunCon
 
 /** Sets what the task waits for, unless that would close a circle. */
 export async function depend(ctx: RunContext, task: TaskRow, blockers: string[]): Promise<void> {
+  await takeTurn(ctx.tx, 'dependencies')
   const store = taskStore(ctx.tx)
   const unique = [...new Set(blockers)]
   for (const id of unique) {

@@ -4,7 +4,7 @@ import { mention } from '../../kernel/id.ts'
 import { EventView, eventView, iso, PageSize, PageToken, Timestamp, text } from '../../kernel/schema.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { agentStore } from '../agent/index.ts'
-import { nextNumber } from '../handle.ts'
+import { nextNumber, takeTurn } from '../handle.ts'
 import { AgentId, ProjectId, TaskId } from '../ids.ts'
 import { currentProject, noProject, ProjectView, projectStore, projectView, RepoView, repoView } from '../project/index.ts'
 import { about, checkMove, checkOwnTask, depend, handleOf, requireTask, save, touched, transition } from './rules.ts'
@@ -214,6 +214,7 @@ export const assign = defineTool({
   impact: 'write',
   profile: 'operator',
   async run(ctx, input) {
+    await takeTurn(ctx.tx, 'assignments')
     const row = await requireTask(ctx, input.task_id)
     if (row.status === 'DONE')
       return refuse('INVALID_TRANSITION', `${handleOf(row)} is done.`, { hint: 'Reopen it with task_move to BACKLOG.' })

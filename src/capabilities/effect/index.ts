@@ -1,0 +1,19 @@
+import { defineCapability } from '../../kernel/capability.ts'
+import { effectList } from './store.ts'
+import { drop, effectDecided, list, retry } from './tools.ts'
+
+/** The rows belong to whatever runs effects; this is how people see and decide about those that are stuck. */
+export const effect = defineCapability({
+  name: 'effect',
+  tools: [list, retry, drop],
+  events: [effectDecided],
+  things: [
+    {
+      kind: 'effect',
+      async find(tx, ref) {
+        const row = await effectList(tx).find(ref)
+        return row && { id: row.id, within: {} }
+      },
+    },
+  ],
+})

@@ -1,0 +1,120 @@
+import {
+  type CompiledQuery,
+  type DatabaseConnection,
+  DefaultQueryExecutor,
+  DummyDriver,
+  Kysely,
+  PostgresAdapter,
+  PostgresIntrospector,
+  PostgresQueryCompiler,
+  type QueryResult,
+} from 'kysely'
+import pg from 'pg'
+import { Collision, refuse, TransientFault } from '../kernel/error.ts'
+
+/** What both a pool and one of its clients can do. */
+interface Queryable {
+  query(query: pg.QueryConfig): Promise<pg.QueryResult>
+}
+
+const MAX_STATEMENTS = 500
+const names = new Map<string, string>()
+
+/** Statements on one pool or client. Each text is prepared once per server connection. */
+export class PostgresConnection implements DatabaseConnection {
+  readonly #target: Queryable
+  #last: Promise<unknown> = Promise.resolve()
+  open = true
+
+  constructor(target: Queryable) {
+    this.#target = target
+  }
+
+  async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+    // A statement that a late handler still sends must not land in somebody else's transaction.
+    if (!this.open) throw new Error('this transaction has ended')
+    try {
+      const result = await this.#send({ text: query.sql, values: query.parameters as unknown[], name: statementName(query.sql) })
+      return { rows: result.rows as R[], numAffectedRows: BigInt(result.rowCount ?? 0) }
+    } catch (error) {
+      throw translated(error)
+    }
+  }
+
+  /** A transaction is one conversation: statements that a handler sends side by side wait for each other here. */
+  #send(query: pg.QueryConfig): Promise<pg.QueryResult> {
+    if (this.#target instanceof pg.Pool) return this.#target.query(query)
+    const sent = this.#last.then(() => this.#target.query(query))
+    this.#last = sent.catch(() => {})
+    return sent
+  }
+
+  // biome-ignore lint/correctness/useYield: Kysely asks for it; nothing here streams
+  async *streamQuery<R>(): AsyncIterableIterator<QueryResult<R>> {
+    throw new Error('page through rows by keyset instead of streaming them')
+  }
+}
+
+/** Lists of different length make different texts: beyond a bound they are sent unprepared. */
+function statementName(sql: string): string | undefined {
+  const known = names.get(sql)
+  if (known || names.size >= MAX_STATEMENTS) return known
+  const name = `s${names.size + 1}`
+  names.set(sql, name)
+  return name
+}
+
+const compiler = new PostgresQueryCompiler()
+const adapter = new PostgresAdapter()
+const driver = new DummyDriver()
+const dialect = {
+  createAdapter: () => adapter,
+  createDriver: () => driver,
+  createIntrospector: (db: Kysely<never>) => new PostgresIntrospector(db),
+  createQueryCompiler: () => compiler,
+}
+
+export function builderOn(connection: DatabaseConnection): Kysely<unknown> {
+  const executor = new DefaultQueryExecutor(compiler, adapter, { provideConnection: (use) => use(connection) })
+  return new Kysely<unknown>({ config: { dialect }, driver, dialect, executor } as never)
+}
+
+const INT8 = 20
+const NUMERIC = 1700
+
+/** Numbers as numbers; one that JavaScript cannot hold exactly is a defect, not a rounding. */
+export const exactNumbers = {
+  getTypeParser(oid: number, format?: 'text' | 'binary') {
+    if (oid === INT8 || oid === NUMERIC) return exact
+    return pg.types.getTypeParser(oid as never, format as never)
+  },
+}
+
+function exact(text: string): number {
+  const value = Number(text)
+  if (!Number.isSafeInteger(value)) throw new Error(`${text} cannot be held exactly`)
+  return value
+}
+
+const COLLISIONS = new Set(['40001', '40P01', '23505'])
+const DISK = new Set(['53100', '53200', '25006'])
+const GONE = /^(08|57P0|53300)|^(ECONN|EPIPE|ETIMEDOUT|ENOENT|EHOSTUNREACH)/
+
+/** PostgreSQL's codes in our words. */
+export function translated(error: unknown): unknown {
+  if (error instanceof Collision || error instanceof TransientFault) return error
+  const { code = '', message = '' } = error as { code?: string; message?: string }
+  if (COLLISIONS.has(code)) return new Collision(message, { cause: error })
+  if (DISK.has(code)) {
+    return refuse('STORAGE_FULL', `The database cannot be written: ${message}. Nothing was written.`, {
+      hint: 'Free space on the database server; Signalbox goes on by itself.',
+    })
+  }
+  // The driver reports some lost connections by text alone.
+  if (
+    GONE.test(code) ||
+    /^(Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect)/.test(message)
+  )
+    return new TransientFault(error)
+  return error
+}

@@ -1,0 +1,126 @@
+import { type SelectQueryBuilder, sql } from 'kysely'
+import type { Cursor } from '../kernel/event.ts'
+import type { Ledger } from '../kernel/log.ts'
+import type { Tx } from '../kernel/storage.ts'
+import { decodeCursor } from './engine.ts'
+import { type CommitOrder, createLedger, inTheFuture, notOfThisLog } from './ledger.ts'
+import { tables } from './tables.ts'
+
+/** Where a row stands in the order of commits. Sequence numbers alone would not do: they are given out before the commit. */
+interface Position {
+  generation: number
+  xid: bigint
+  seq: number
+}
+
+interface Watermark {
+  /** No transaction below this one is still under way. */
+  settled: bigint
+  /** What the next transaction would be called. */
+  next: bigint
+}
+
+/** On PostgreSQL the order of commits is (transaction, sequence number) below the oldest open transaction. */
+export function postgresLedger(generation: number): Ledger {
+  return createLedger(postgresOrder(generation))
+}
+
+function postgresOrder(generation: number): CommitOrder {
+  const start = encode({ generation: 1, xid: 0n, seq: 0 })
+  return {
+    start,
+    cursorOf: (row) => encode({ generation: Number(row.generation), xid: BigInt(row.xid as string), seq: row.seq }),
+    isAfter(a, b) {
+      const [left, right] = [decode(a), decode(b)]
+      return left !== undefined && right !== undefined && compare(left, right) > 0
+    },
+    async head(view) {
+      const { settled } = await watermark(view)
+      const found = await sql<{ generation: number; xid: string; seq: number }>`
+        SELECT generation, xid, seq FROM events WHERE generation < ${generation} OR xid < ${String(settled)}::xid8
+        ORDER BY generation DESC, xid DESC, seq DESC LIMIT 1`.execute(tables(view))
+      const [row] = found.rows
+      return row ? encode({ ...row, xid: BigInt(row.xid) }) : start
+    },
+    async settled(view) {
+      const { settled } = await watermark(view)
+      const held = await sql`SELECT 1 FROM events WHERE generation = ${generation} AND xid >= ${String(settled)}::xid8 LIMIT 1`.execute(
+        tables(view),
+      )
+      return held.rows.length === 0
+    },
+    async following(view, query, after) {
+      const from = decode(after)
+      if (!from) throw notOfThisLog(after)
+      const { settled, next } = await watermark(view)
+      // Of this generation no row lacks a transaction: that cursor belongs to a SQLite database that was never copied here.
+      const foreign = from.xid === 0n && from.seq > 0
+      if (from.generation > generation || (from.generation === generation && (foreign || from.xid >= next))) throw inTheFuture()
+      return inCommitOrder(query)
+        .where(sql<boolean>`(generation, xid, seq) > (${from.generation}::bigint, ${String(from.xid)}::xid8, ${from.seq}::bigint)`)
+        .where(sql<boolean>`(generation < ${generation}::bigint OR xid < ${String(settled)}::xid8)`)
+    },
+  }
+}
+
+function inCommitOrder<DB, T extends keyof DB, O>(query: SelectQueryBuilder<DB, T, O>): SelectQueryBuilder<DB, T, O> {
+  return query.orderBy(sql`generation`).orderBy(sql`xid`).orderBy(sql`seq`)
+}
+
+/**
+ * Transactions that are still under way could commit below a newer one: nothing at or above the oldest of them is read yet.
+ * The snapshot's own xmin would do, but it is that of the whole server: a long transaction in somebody else's database
+ * would hold our log back. So only those of this database are asked for, in a statement before the one that reads:
+ * whoever is not in the list by then is seen by it. Sessions of a role that we may not look at leave only xmin.
+ */
+async function watermark(view: Tx): Promise<Watermark> {
+  const { rows } = await sql<{ xmin: string; next: string; hidden: number; open: string[] | null }>`
+    WITH snapshot AS MATERIALIZED (SELECT pg_snapshot_xmin(s) AS xmin, pg_snapshot_xmax(s) AS next FROM pg_current_snapshot() AS s),
+      sessions AS MATERIALIZED (SELECT backend_xid, query FROM pg_stat_activity WHERE datname = current_database())
+    SELECT xmin::text, next::text, (SELECT count(*) FROM sessions WHERE query = '<insufficient privilege>') AS hidden,
+      (SELECT array_agg(backend_xid::text) FROM sessions WHERE backend_xid IS NOT NULL) AS open
+    FROM snapshot`.execute(tables(view))
+  const [row] = rows
+  if (!row) throw new Error('PostgreSQL told nothing about its transactions')
+  const next = BigInt(row.next)
+  if (row.hidden > 0) return { settled: BigInt(row.xmin), next }
+  const open = (row.open ?? []).map((xid) => widened(BigInt(xid), next))
+  return { settled: open.reduce((a, b) => (a < b ? a : b), next), next }
+}
+
+/** The list has the lower 32 bits only. One that is open now may be somewhat newer than the snapshot, never by half the range. */
+function widened(xid: bigint, next: bigint): bigint {
+  const wide = ((next >> 32n) << 32n) + xid
+  if (wide > next + HALF_RANGE) return wide - (1n << 32n)
+  return wide < next - HALF_RANGE ? wide + (1n << 32n) : wide
+}
+
+const HALF_RANGE = 1n << 31n
+
+function compare(a: Position, b: Position): number {
+  if (a.generation !== b.generation) return a.generation - b.generation
+  if (a.xid !== b.xid) return a.xid < b.xid ? -1 : 1
+  return a.seq - b.seq
+}
+
+function encode({ generation, xid, seq }: Position): Cursor {
+  return `${generation.toString(36)}.${xid.toString(36)}.${seq.toString(36)}`
+}
+
+function decode(cursor: Cursor): Position | undefined {
+  const match = /^([0-9a-z]{1,8})\.([0-9a-z]{1,13})\.([0-9a-z]{1,11})$/.exec(cursor)
+  if (!match) return copied(cursor)
+  const [, generation = '', xid = '', seq = ''] = match
+  const position = { generation: Number.parseInt(generation, 36), xid: fromBase36(xid), seq: Number.parseInt(seq, 36) }
+  return position.generation > 0 && position.xid < 1n << 63n && Number.isSafeInteger(position.seq) ? position : undefined
+}
+
+/** Issued by the SQLite database that this one was copied from: its rows came over without a transaction's number. */
+function copied(cursor: Cursor): Position | undefined {
+  const found = decodeCursor(cursor)
+  return found && { ...found, xid: 0n }
+}
+
+function fromBase36(text: string): bigint {
+  return [...text].reduce((sum, digit) => sum * 36n + BigInt(Number.parseInt(digit, 36)), 0n)
+}

@@ -1,0 +1,290 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { sql } from 'kysely'
+import pg from 'pg'
+import { Collision, TransientFault } from '../kernel/error.ts'
+import type { Ledger } from '../kernel/log.ts'
+import type { Tx } from '../kernel/storage.ts'
+import { coreMigrations } from './core.ts'
+import { type CheckResult, type Engine, POSTGRES } from './engine.ts'
+import { migrate, type NamedMigrations } from './migrate.ts'
+import { builderOn, exactNumbers, PostgresConnection, translated } from './postgres-connection.ts'
+import { postgresLedger } from './postgres-ledger.ts'
+import { asTx, tables } from './tables.ts'
+
+const CHANNEL = 'signalbox_events'
+/** Any number that nobody else uses: daemons that start together migrate one after the other. */
+const MIGRATION_LOCK = 7_283_901
+
+const READERS = 6
+const WRITERS = 10
+const COLLISIONS_BEFORE_GIVING_UP = 8
+const NOTIFY_WITHIN_MS = 5
+const SAFETY_LOOK_MS = 1_000
+const RECONNECT_MS = 500
+const SIZE_EVERY_MS = 60_000
+
+export async function openPostgres({ url, migrations }: { url: string; migrations: NamedMigrations[] }): Promise<Engine> {
+  const settings = {
+    connectionString: url,
+    types: exactNumbers,
+    application_name: 'signalbox',
+    connectionTimeoutMillis: 5_000,
+    // A transaction that was left open would hold the event log's watermark back for everybody.
+    idle_in_transaction_session_timeout: 10_000,
+    statement_timeout: 30_000,
+  } as pg.PoolConfig
+  const generation = await prepare(new pg.Client(settings as pg.ClientConfig), migrations)
+  const engine = new PostgresEngine(settings, generation)
+  await engine.measure()
+  await engine.listening()
+  return engine
+}
+
+class PostgresEngine implements Engine {
+  readonly facts = POSTGRES
+  readonly view: Tx
+  readonly ledger: Ledger
+  readonly generation: number
+  readonly #reading: pg.Pool
+  readonly #writing: pg.Pool
+  readonly #bell: Bell
+  readonly #sizing: NodeJS.Timeout
+  #calls = 0
+  #size = 0
+
+  constructor(settings: pg.PoolConfig, generation: number) {
+    // Two pools: a burst of writes can never keep a read, and so health, from being answered.
+    this.#reading = new pg.Pool({ ...settings, max: READERS })
+    this.#writing = new pg.Pool({ ...settings, max: WRITERS })
+    // A pooled connection that dies while idle is replaced at its next use; without a listener it would end the process.
+    for (const pool of [this.#reading, this.#writing]) pool.on('error', () => {})
+    this.view = asTx(builderOn(new PostgresConnection(this.#reading)))
+    this.generation = generation
+    this.ledger = postgresLedger(generation)
+    this.#bell = new Bell(settings as pg.ClientConfig)
+    this.#sizing = setInterval(() => void this.measure(), SIZE_EVERY_MS)
+    this.#sizing.unref()
+  }
+
+  /** Asked for now and then, so that health answers at once, and also while the server is away. */
+  async measure(): Promise<void> {
+    const found = await this.#reading.query('SELECT pg_database_size(current_database()) AS bytes').catch(() => undefined)
+    this.#size = Number(found?.rows[0]?.bytes ?? this.#size)
+  }
+
+  get sound(): boolean {
+    return this.#bell.connected
+  }
+
+  get notices(): string[] {
+    return this.sound ? [] : ['PostgreSQL does not answer. Signalbox goes on by itself as soon as it does.']
+  }
+
+  async write<T>(job: (tx: Tx) => Promise<T>): Promise<T> {
+    for (let collisions = 0; ; collisions++) {
+      try {
+        const value = await this.#once(job)
+        this.#calls++
+        this.#bell.ring()
+        return value
+      } catch (error) {
+        if (!(error instanceof Collision)) throw error
+        if (collisions === COLLISIONS_BEFORE_GIVING_UP) throw new TransientFault(error)
+        await sleep(Math.random() * 2 ** collisions)
+      }
+    }
+  }
+
+  /** One connection for the whole of it; a handler never gets a second one, so the pool cannot wait for itself. */
+  async #once<T>(job: (tx: Tx) => Promise<T>): Promise<T> {
+    const client = await this.#writing.connect().catch((error) => Promise.reject(translated(error)))
+    const connection = new PostgresConnection(client)
+    let broken: Error | undefined
+    const onBroken = (error: Error) => {
+      broken = error
+    }
+    client.on('error', onBroken)
+    try {
+      await client.query('BEGIN')
+      const value = await job(asTx(builderOn(connection)))
+      connection.open = false
+      await client.query('COMMIT')
+      return value
+    } catch (error) {
+      connection.open = false
+      await client.query('ROLLBACK').catch(onBroken)
+      throw translated(broken ?? error)
+    } finally {
+      client.off('error', onBroken)
+      client.release(broken)
+    }
+  }
+
+  /** Sorted by the caller, so that two who want the same things do not wait for each other in a circle. */
+  async hold(tx: Tx, ids: string[]): Promise<void> {
+    await sql`SELECT pg_advisory_xact_lock(hashtextextended(id, 0)) FROM unnest(${ids}::text[]) AS id`.execute(tables(tx))
+  }
+
+  listening(): Promise<void> {
+    return this.#bell.tried
+  }
+
+  onChange(listener: () => void): void {
+    this.#bell.onRing(listener)
+  }
+
+  async newestCall(): Promise<string | undefined> {
+    const { rows } = await this.#reading.query('SELECT id FROM calls ORDER BY id DESC LIMIT 1')
+    return rows[0]?.id as string | undefined
+  }
+
+  async check(): Promise<CheckResult> {
+    await this.#reading.query('SELECT 1')
+    return { ok: true, problems: [] }
+  }
+
+  backup(): Promise<void> {
+    return Promise.reject(new Error('PostgreSQL is backed up with its own tools: pg_dump.'))
+  }
+
+  stats() {
+    return { queued: this.#writing.waitingCount, batches: this.#calls, calls: this.#calls, size_bytes: this.#size }
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#sizing)
+    await this.#bell.close()
+    await Promise.all([this.#reading.end(), this.#writing.end()])
+  }
+}
+
+/**
+ * Tells the other daemons, and hears them. One empty NOTIFY for all commits of a few milliseconds, sent outside their
+ * transactions (inside, it costs four times); a slow look makes up for one that was lost with its connection.
+ */
+class Bell {
+  readonly #settings: pg.ClientConfig
+  readonly #listeners: (() => void)[] = []
+  readonly #safety: NodeJS.Timeout
+  readonly #closing = new AbortController()
+  readonly #over: Promise<void>
+  /** The first attempt to connect has ended, one way or the other. */
+  readonly tried: Promise<void>
+  #client: pg.Client | undefined
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(settings: pg.ClientConfig) {
+    this.#settings = settings
+    this.#safety = setInterval(() => this.#tell(), SAFETY_LOOK_MS)
+    this.#safety.unref()
+    let tried = () => {}
+    this.tried = new Promise((resolve) => {
+      tried = resolve
+    })
+    this.#over = this.#stayConnected(tried)
+  }
+
+  get connected(): boolean {
+    return this.#client !== undefined
+  }
+
+  onRing(listener: () => void): void {
+    this.#listeners.push(listener)
+  }
+
+  ring(): void {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined
+      void this.#client?.query(`NOTIFY ${CHANNEL}`).catch(() => {})
+    }, NOTIFY_WITHIN_MS)
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#safety)
+    clearTimeout(this.#timer)
+    this.#closing.abort()
+    await this.#client?.end().catch(() => {})
+    await this.#over
+  }
+
+  async #stayConnected(tried: () => void): Promise<void> {
+    const { signal } = this.#closing
+    while (!signal.aborted) {
+      await this.#connection(tried).catch(() => {})
+      this.#client = undefined
+      tried()
+      await sleep(RECONNECT_MS, undefined, { signal, ref: false }).catch(() => {})
+    }
+  }
+
+  /** For as long as one connection lasts. */
+  async #connection(tried: () => void): Promise<void> {
+    const client = new pg.Client(this.#settings)
+    client.on('error', () => {})
+    client.on('notification', () => this.#tell())
+    const ended = new Promise<void>((resolve) => client.once('end', resolve))
+    try {
+      await client.connect()
+      await client.query(`LISTEN ${CHANNEL}`)
+      if (this.#closing.signal.aborted) return
+      this.#client = client
+      tried()
+      // What was committed while nobody listened.
+      this.#tell()
+      await ended
+    } finally {
+      await client.end().catch(() => {})
+    }
+  }
+
+  #tell(): void {
+    for (const listener of this.#listeners) listener()
+  }
+}
+
+async function prepare(client: pg.Client, migrations: NamedMigrations[]): Promise<number> {
+  await client.connect()
+  try {
+    await client.query(`SELECT pg_advisory_lock(${MIGRATION_LOCK})`)
+    await client.query(`CREATE TABLE IF NOT EXISTS migrations (name TEXT COLLATE "C" PRIMARY KEY NOT NULL, at BIGINT NOT NULL);
+      CREATE TABLE IF NOT EXISTS meta (name TEXT COLLATE "C" PRIMARY KEY NOT NULL, value TEXT NOT NULL);
+      INSERT INTO meta (name, value) VALUES ('generation', '1') ON CONFLICT DO NOTHING;`)
+    const connection = {
+      exec: async (sql: string) => void (await client.query(sql)),
+      applied: async () => new Set((await client.query('SELECT name FROM migrations')).rows.map((row) => String(row.name))),
+      record: async (name: string) => void (await client.query('INSERT INTO migrations (name, at) VALUES ($1, $2)', [name, Date.now()])),
+    }
+    await migrate(connection, POSTGRES, [{ owner: 'core', migrations: coreMigrations }, ...migrations])
+    await client.query('BEGIN')
+    if (await cameFromAnotherServer(client)) await beginGeneration(client)
+    await client.query('COMMIT')
+    return await currentGeneration(client)
+  } finally {
+    await client.end()
+  }
+}
+
+async function currentGeneration(client: pg.Client): Promise<number> {
+  const { rows } = await client.query(`SELECT value FROM meta WHERE name = 'generation'`)
+  return Number(rows[0]?.value ?? 1)
+}
+
+/** A dump that was restored elsewhere: there the transactions are numbered anew, perhaps below those of the rows it brought. */
+async function cameFromAnotherServer(client: pg.Client): Promise<boolean> {
+  const { rows } = await client.query(
+    `SELECT system_identifier::text AS here, (SELECT value FROM meta WHERE name = 'server') AS before FROM pg_control_system()`,
+  )
+  const { here, before } = rows[0] as { here: string; before: string | null }
+  if (here === before) return false
+  await client.query(`INSERT INTO meta (name, value) VALUES ('server', $1) ON CONFLICT (name) DO UPDATE SET value = excluded.value`, [here])
+  return before !== null
+}
+
+/** From here on every row comes after those that are there, whatever the number of its transaction. */
+export async function beginGeneration(client: Pick<pg.Client, 'query'>): Promise<void> {
+  const { rows } = await client.query(
+    `UPDATE meta SET value = CAST(CAST(value AS BIGINT) + 1 AS TEXT) WHERE name = 'generation' RETURNING value`,
+  )
+  const generation = Number(rows[0]?.value)
+  for (const table of ['events', 'calls']) await client.query(`ALTER TABLE ${table} ALTER COLUMN generation SET DEFAULT ${generation}`)
+}
