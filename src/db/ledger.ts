@@ -16,13 +16,18 @@ export interface CommitOrder {
   head(view: Tx): Promise<Cursor>
   isAfter(a: Cursor, b: Cursor): boolean
   /** Rows strictly after the cursor, in commit order, and none that a commit still under way could come before. */
-  following(view: Tx, query: EventQuery, after: Cursor): Promise<EventQuery>
-  settled(view: Tx): Promise<boolean>
+  following(view: Tx, query: EventQuery, after: Cursor): Promise<Following>
 }
 
 /** On PostgreSQL alone: the database's generation and the transaction that wrote the row. */
 export type EventRow = CoreTables['events'] & { generation?: number; xid?: string }
 export type EventQuery = SelectQueryBuilder<CoreTables, 'events', EventRow>
+
+interface Following {
+  query: EventQuery
+  /** Whether there are committed rows that are not among them yet. Ask after reading. */
+  heldBack(): Promise<boolean>
+}
 
 export function notOfThisLog(cursor: Cursor) {
   return refuse('INVALID_CURSOR', `"${cursor.slice(0, 40)}" is not a cursor of this log.`, {
@@ -51,19 +56,19 @@ export function sqliteOrder(generation: number): CommitOrder {
     cursorOf: (row) => cursor(row.seq),
     head: async (view) => cursor(await lastSeq(view)),
     isAfter,
-    settled: async () => true,
     async following(view, query, after) {
       const decoded = decodeCursor(after)
       if (!decoded) throw notOfThisLog(after)
       const head = await lastSeq(view)
       if (decoded.generation > generation || (decoded.generation === generation && decoded.seq > head)) throw inTheFuture()
       const seq = decoded.generation === generation ? decoded.seq : Math.min(decoded.seq, await commonHistory(view, decoded.generation))
-      return query.where('seq', '>', seq).orderBy('seq')
+      return { query: query.where('seq', '>', seq).orderBy('seq'), heldBack: async () => false }
     },
   }
 }
 
 export function createLedger(order: CommitOrder): Ledger {
+  const eventsOf = (rows: EventRow[]) => rows.map((row) => eventOf(row, order.cursorOf(row)))
   return {
     async append(tx, events, call) {
       if (!events.length) return
@@ -97,14 +102,18 @@ export function createLedger(order: CommitOrder): Ledger {
     },
 
     async tail(view, after, filter, limit) {
-      const query = await order.following(view, filtered(view, filter) as EventQuery, after)
-      return (await query.limit(limit).execute()).map((row) => eventOf(row, order.cursorOf(row)))
+      const { query } = await order.following(view, filtered(view, filter) as EventQuery, after)
+      return eventsOf(await query.limit(limit).execute())
+    },
+
+    async news(view, after, limit) {
+      const { query, heldBack } = await order.following(view, filtered(view, {}) as EventQuery, after)
+      return { events: eventsOf(await query.limit(limit).execute()), heldBack: await heldBack() }
     },
 
     head: order.head,
     start: async () => order.start,
     isAfter: order.isAfter,
-    settled: order.settled,
 
     async remembered(tx, principal, tool, key, now) {
       return core(tx)

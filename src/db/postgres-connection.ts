@@ -24,7 +24,7 @@ const names = new Map<string, string>()
 export class PostgresConnection implements DatabaseConnection {
   readonly #target: Queryable
   #last: Promise<unknown> = Promise.resolve()
-  open = true
+  #open = true
 
   constructor(target: Queryable) {
     this.#target = target
@@ -32,13 +32,19 @@ export class PostgresConnection implements DatabaseConnection {
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
     // A statement that a late handler still sends must not land in somebody else's transaction.
-    if (!this.open) throw new Error('this transaction has ended')
+    if (!this.#open) throw new Error('this transaction has ended')
     try {
       const result = await this.#send({ text: query.sql, values: query.parameters as unknown[], name: statementName(query.sql) })
       return { rows: result.rows as R[], numAffectedRows: BigInt(result.rowCount ?? 0) }
     } catch (error) {
       throw translated(error)
     }
+  }
+
+  /** No more statements, and none under way: what follows on this connection is the end of the transaction. */
+  async end(): Promise<void> {
+    this.#open = false
+    await this.#last
   }
 
   /** A transaction is one conversation: statements that a handler sends side by side wait for each other here. */

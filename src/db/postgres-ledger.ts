@@ -42,13 +42,6 @@ function postgresOrder(generation: number): CommitOrder {
       const [row] = found.rows
       return row ? encode({ ...row, xid: BigInt(row.xid) }) : start
     },
-    async settled(view) {
-      const { settled } = await watermark(view)
-      const held = await sql`SELECT 1 FROM events WHERE generation = ${generation} AND xid >= ${String(settled)}::xid8 LIMIT 1`.execute(
-        tables(view),
-      )
-      return held.rows.length === 0
-    },
     async following(view, query, after) {
       const from = decode(after)
       if (!from) throw notOfThisLog(after)
@@ -56,11 +49,21 @@ function postgresOrder(generation: number): CommitOrder {
       // Of this generation no row lacks a transaction: that cursor belongs to a SQLite database that was never copied here.
       const foreign = from.xid === 0n && from.seq > 0
       if (from.generation > generation || (from.generation === generation && (foreign || from.xid >= next))) throw inTheFuture()
-      return inCommitOrder(query)
-        .where(sql<boolean>`(generation, xid, seq) > (${from.generation}::bigint, ${String(from.xid)}::xid8, ${from.seq}::bigint)`)
-        .where(sql<boolean>`(generation < ${generation}::bigint OR xid < ${String(settled)}::xid8)`)
+      return {
+        query: inCommitOrder(query)
+          .where(sql<boolean>`(generation, xid, seq) > (${from.generation}::bigint, ${String(from.xid)}::xid8, ${from.seq}::bigint)`)
+          .where(sql<boolean>`(generation < ${generation}::bigint OR xid < ${String(settled)}::xid8)`),
+        heldBack: async () => settled < next && (await anyFrom(view, generation, settled)),
+      }
     },
   }
+}
+
+async function anyFrom(view: Tx, generation: number, xid: bigint): Promise<boolean> {
+  const found = await sql`SELECT 1 FROM events WHERE generation = ${generation} AND xid >= ${String(xid)}::xid8 LIMIT 1`.execute(
+    tables(view),
+  )
+  return found.rows.length > 0
 }
 
 function inCommitOrder<DB, T extends keyof DB, O>(query: SelectQueryBuilder<DB, T, O>): SelectQueryBuilder<DB, T, O> {

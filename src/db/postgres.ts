@@ -107,11 +107,11 @@ class PostgresEngine implements Engine {
     try {
       await client.query('BEGIN')
       const value = await job(asTx(builderOn(connection)))
-      connection.open = false
+      await connection.end()
       await client.query('COMMIT')
       return value
     } catch (error) {
-      connection.open = false
+      await connection.end()
       await client.query('ROLLBACK').catch(onBroken)
       throw translated(broken ?? error)
     } finally {
@@ -171,7 +171,8 @@ class Bell {
   /** The first attempt to connect has ended, one way or the other. */
   readonly tried: Promise<void>
   #client: pg.Client | undefined
-  #timer: NodeJS.Timeout | undefined
+  #ringing: Promise<void> | undefined
+  #again = false
 
   constructor(settings: pg.ClientConfig) {
     this.#settings = settings
@@ -193,16 +194,24 @@ class Bell {
   }
 
   ring(): void {
-    this.#timer ??= setTimeout(() => {
-      this.#timer = undefined
-      void this.#client?.query(`NOTIFY ${CHANNEL}`).catch(() => {})
-    }, NOTIFY_WITHIN_MS)
+    this.#again = true
+    this.#ringing ??= this.#notify().finally(() => {
+      this.#ringing = undefined
+    })
+  }
+
+  async #notify(): Promise<void> {
+    while (this.#again) {
+      await sleep(NOTIFY_WITHIN_MS)
+      this.#again = false
+      await this.#client?.query(`NOTIFY ${CHANNEL}`).catch(() => {})
+    }
   }
 
   async close(): Promise<void> {
     clearInterval(this.#safety)
-    clearTimeout(this.#timer)
     this.#closing.abort()
+    await this.#ringing
     await this.#client?.end().catch(() => {})
     await this.#over
   }
@@ -221,7 +230,8 @@ class Bell {
   async #connection(tried: () => void): Promise<void> {
     const client = new pg.Client(this.#settings)
     client.on('error', () => {})
-    client.on('notification', () => this.#tell())
+    // Our own commits are told in process.
+    client.on('notification', ({ processId }) => processId !== (client as { processID?: number }).processID && this.#tell())
     const ended = new Promise<void>((resolve) => client.once('end', resolve))
     try {
       await client.connect()

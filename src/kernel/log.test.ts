@@ -32,7 +32,7 @@ function smallLog() {
     head: async () => String(events.length),
     start: async () => '0',
     isAfter: (a, b) => at(a) > at(b),
-    settled: async () => true,
+    news: async (view, after, limit) => ({ events: await ledger.tail(view, after, {}, limit), heldBack: false }),
   } as Partial<Ledger> as Ledger
   function add(type = 'a.b') {
     events.push({ cursor: String(events.length + 1), at: 0, actor: 'x', call_id: 'c', type, subject: 's', data: {} })

@@ -41,8 +41,8 @@ export interface Ledger {
   start(view: Tx): Promise<Cursor>
   /** Whether `a` comes after `b`. */
   isAfter(a: Cursor, b: Cursor): boolean
-  /** False while committed events are held back because an older transaction is still open. */
-  settled(view: Tx): Promise<boolean>
+  /** The same without a filter; `heldBack` says that committed events are not shown yet, because an older transaction is still open. */
+  news(view: Tx, after: Cursor, limit: number): Promise<{ events: LoggedEvent[]; heldBack: boolean }>
   remembered(tx: Tx, principal: string, tool: string, key: string, now: number): Promise<StoredAnswer | undefined>
   remember(tx: Tx, principal: string, tool: string, key: string, stored: StoredAnswer, now: number): Promise<void>
   countRefusals(tx: Tx, counts: { source: string; reason: string; count: number; at: number }[]): Promise<void>
@@ -107,12 +107,9 @@ export class Feed {
     try {
       while (this.#again) {
         this.#again = false
-        await this.#tellNew()
-        if (await this.#ledger.settled(this.#storage.view)) this.#heldSince = undefined
-        else {
-          this.#heldSince ??= performance.now()
-          this.#tellAgain(HELD_BACK_MS)
-        }
+        const heldBack = await this.#tellNew()
+        this.#heldSince = heldBack ? (this.#heldSince ?? performance.now()) : undefined
+        if (heldBack) this.#tellAgain(HELD_BACK_MS)
       }
     } catch {
       this.#tellAgain()
@@ -122,14 +119,14 @@ export class Feed {
     }
   }
 
-  async #tellNew(): Promise<void> {
+  async #tellNew(): Promise<boolean> {
     for (;;) {
-      const events = await this.#ledger.tail(this.#storage.view, this.#head, {}, PAGE)
+      const { events, heldBack } = await this.#ledger.news(this.#storage.view, this.#head, PAGE)
       const last = events.at(-1)
-      if (!last) return
+      if (!last) return heldBack
       this.#head = last.cursor
       for (const listener of this.#listeners) listener(events)
-      if (events.length < PAGE) return
+      if (events.length < PAGE) return heldBack
     }
   }
 
