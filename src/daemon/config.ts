@@ -59,7 +59,7 @@ function portOf(env: Env): number {
 function databaseOf(env: Env, home: string): string {
   const url = env.SIGNALBOX_DATABASE_URL
   if (url) {
-    if (isPostgres(url)) return url
+    if (isPostgres(url) && URL.canParse(url)) return url
     const path = /^(?:sqlite|file):(?:\/\/)?(\/.*)$/.exec(url)?.[1]
     if (!path)
       throw new UsageError(

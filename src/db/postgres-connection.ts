@@ -104,7 +104,8 @@ function exact(text: string): number {
 
 const COLLISIONS = new Set(['40001', '40P01', '23505'])
 const DISK = new Set(['53100', '53200', '25006'])
-const GONE = /^(08|57P0|53300)|^(ECONN|EPIPE|ETIMEDOUT|ENOENT|EHOSTUNREACH)/
+/** Connection lost or refused, server starting or stopping, too many clients, a statement that waited too long. */
+const GONE = /^(08|57P0|53300|25P03|57014|55P03)|^(ECONN|EPIPE|ETIMEDOUT|ENOENT|EHOSTUNREACH|EAI_AGAIN|ENETUNREACH)/
 
 /** PostgreSQL's codes in our words. */
 export function translated(error: unknown): unknown {
@@ -119,7 +120,9 @@ export function translated(error: unknown): unknown {
   // The driver reports some lost connections by text alone.
   if (
     GONE.test(code) ||
-    /^(Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect)/.test(message)
+    /^(Connection terminated|Client has encountered a connection error|timeout exp?ired|timeout exceeded when trying|Query read timeout|Client was closed)/.test(
+      message,
+    )
   )
     return new TransientFault(error)
   return error

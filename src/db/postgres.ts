@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import pg from 'pg'
-import { Collision, TransientFault } from '../kernel/error.ts'
+import { Collision, TransientFault, UncertainFault, UsageError } from '../kernel/error.ts'
 import type { Ledger } from '../kernel/log.ts'
 import type { Tx } from '../kernel/storage.ts'
 import { coreMigrations } from './core.ts'
@@ -22,22 +22,34 @@ const NOTIFY_WITHIN_MS = 5
 const SAFETY_LOOK_MS = 1_000
 const RECONNECT_MS = 500
 const SIZE_EVERY_MS = 60_000
+const ASK_AGAIN_MS = 200
+const UNCERTAIN_AFTER_MS = 20_000
 
 export async function openPostgres({ url, migrations }: { url: string; migrations: NamedMigrations[] }): Promise<Engine> {
   const settings = {
     connectionString: url,
     types: exactNumbers,
     application_name: 'signalbox',
-    connectionTimeoutMillis: 5_000,
+    Client: PatientlyQueued,
+    keepAlive: true,
+    // A server that vanished without a word: its own limit below comes first when it lives.
+    query_timeout: 35_000,
     // A transaction that was left open would hold the event log's watermark back for everybody.
     idle_in_transaction_session_timeout: 10_000,
     statement_timeout: 30_000,
-  } as pg.PoolConfig
-  const generation = await prepare(new pg.Client(settings as pg.ClientConfig), migrations)
+  } as unknown as pg.PoolConfig
+  const generation = await prepare(new PatientlyQueued(settings as pg.ClientConfig), migrations, url)
   const engine = new PostgresEngine(settings, generation)
   await engine.measure()
   await engine.listening()
   return engine
+}
+
+/** The limit is for making a connection: in the pool it would also end a call that only waits for its turn. */
+class PatientlyQueued extends pg.Client {
+  constructor(config: pg.ClientConfig) {
+    super({ ...config, connectionTimeoutMillis: 5_000 })
+  }
 }
 
 class PostgresEngine implements Engine {
@@ -105,10 +117,10 @@ class PostgresEngine implements Engine {
     }
     client.on('error', onBroken)
     try {
-      await client.query('BEGIN')
+      await client.query('BEGIN ISOLATION LEVEL READ COMMITTED')
       const value = await job(asTx(builderOn(connection)))
       await connection.end()
-      await client.query('COMMIT')
+      await this.#commit(client)
       return value
     } catch (error) {
       await connection.end()
@@ -117,6 +129,30 @@ class PostgresEngine implements Engine {
     } finally {
       client.off('error', onBroken)
       client.release(broken)
+    }
+  }
+
+  async #commit(client: pg.PoolClient): Promise<void> {
+    const { rows } = await client.query('SELECT pg_current_xact_id_if_assigned() AS xid')
+    try {
+      await client.query('COMMIT')
+    } catch (error) {
+      const lost = translated(error) instanceof TransientFault
+      if (!lost || !(await this.#hasCommitted(rows[0]?.xid))) throw error
+    }
+  }
+
+  /** The connection was lost while it committed: the server knows what came of it, as soon as it can be asked. */
+  async #hasCommitted(xid: string | null): Promise<boolean> {
+    if (xid === null) return false
+    for (let waited = 0; ; waited += ASK_AGAIN_MS) {
+      try {
+        const { rows } = await this.#reading.query('SELECT pg_xact_status($1::xid8) AS status', [xid])
+        if (rows[0]?.status !== 'in progress') return rows[0]?.status === 'committed'
+      } catch (error) {
+        if (waited >= UNCERTAIN_AFTER_MS) throw new UncertainFault(error)
+      }
+      await sleep(ASK_AGAIN_MS)
     }
   }
 
@@ -228,7 +264,7 @@ class Bell {
 
   /** For as long as one connection lasts. */
   async #connection(tried: () => void): Promise<void> {
-    const client = new pg.Client(this.#settings)
+    const client = new PatientlyQueued(this.#settings)
     client.on('error', () => {})
     // Our own commits are told in process.
     client.on('notification', ({ processId }) => processId !== (client as { processID?: number }).processID && this.#tell())
@@ -252,8 +288,8 @@ class Bell {
   }
 }
 
-async function prepare(client: pg.Client, migrations: NamedMigrations[]): Promise<number> {
-  await client.connect()
+async function prepare(client: pg.Client, migrations: NamedMigrations[], url: string): Promise<number> {
+  await client.connect().catch((error) => Promise.reject(unreachable(url, error)))
   try {
     await client.query(`SELECT pg_advisory_lock(${MIGRATION_LOCK})`)
     await client.query(`CREATE TABLE IF NOT EXISTS migrations (name TEXT COLLATE "C" PRIMARY KEY NOT NULL, at BIGINT NOT NULL);
@@ -272,6 +308,16 @@ async function prepare(client: pg.Client, migrations: NamedMigrations[]): Promis
   } finally {
     await client.end()
   }
+}
+
+/** Without the password that the address may hold. */
+function unreachable(url: string, error: Error): UsageError {
+  const { host, pathname, searchParams } = new URL(url)
+  const where = `${searchParams.get('host') ?? host}, database "${pathname.slice(1)}"`
+  return new UsageError(
+    `PostgreSQL at ${where} cannot be used: ${error.message || String((error as NodeJS.ErrnoException).code)}. Start it, create the database or correct SIGNALBOX_DATABASE_URL, then start Signalbox again.`,
+    { cause: error },
+  )
 }
 
 async function currentGeneration(client: pg.Client): Promise<number> {

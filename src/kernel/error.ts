@@ -74,10 +74,15 @@ export function isCode(text: string): text is Code {
 
 /** Storage faults that pass by themselves. Engines translate their own errors into this one; nothing else is retried. */
 export class TransientFault extends Error {
+  override readonly name: string = 'TransientFault'
   constructor(cause: unknown) {
     super(cause instanceof Error ? cause.message : String(cause), { cause })
-    this.name = 'TransientFault'
   }
+}
+
+/** Storage went away in the middle of a commit and did not come back to tell: running the call again might apply it twice. */
+export class UncertainFault extends TransientFault {
+  override readonly name = 'UncertainFault'
 }
 
 /** Two transactions met, and this one must be run again from its beginning; storage does that at once, the caller never sees it. */

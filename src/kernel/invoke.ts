@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { EffectQueue, EffectToStore, NewEffect } from './effect.ts'
-import { CODES, type Code, type ErrorBody, isCode, Refusal, refuse, TransientFault } from './error.ts'
+import { CODES, type Code, type ErrorBody, isCode, Refusal, refuse, TransientFault, UncertainFault } from './error.ts'
 import type { Cursor, EventFilter, NewEvent } from './event.ts'
 import { mapIds, notFound } from './id.ts'
 import type { RateLimit } from './limit.ts'
@@ -157,7 +157,8 @@ export class Kernel {
   async #authenticate(request: Request): Promise<Caller | { error: ErrorBody }> {
     if (request.credential === 'system') return { principal: SYSTEM }
     try {
-      const found = await this.parts.identity.authenticate(this.parts.storage.view, request.credential.secret)
+      const { secret } = request.credential
+      const found = await this.#patiently(() => this.parts.identity.authenticate(this.parts.storage.view, secret))
       if (found?.stale) return { principal: found.principal, why: stale(`This token ${found.stale}.`) }
       if (found) return request.actFor === undefined ? found : await this.#actFor(found.principal, request.actFor)
     } catch (error) {
@@ -197,11 +198,11 @@ export class Kernel {
       if (tool.watch && !(value instanceof Refusal))
         value = this.#checked(tool, await tool.watch(this.#watchContext(call, look), done.input, value))
     } else {
-      const resolved = await this.#resolve(this.parts.storage.view, call.principal, tool, input)
-      value = this.#checked(
-        tool,
-        tool.watch ? await tool.watch(this.#watchContext(call, look), resolved) : await tool.look?.(look, resolved),
-      )
+      const resolved = await this.#patiently(() => this.#resolve(this.parts.storage.view, call.principal, tool, input))
+      const seen = tool.watch
+        ? await tool.watch(this.#watchContext(call, look), resolved)
+        : await this.#patiently(async () => tool.look?.(look, resolved))
+      value = this.#checked(tool, seen)
       this.#auditRead(call, value)
     }
     if (value instanceof Refusal) return this.#shape(call, value.body)
@@ -283,10 +284,9 @@ export class Kernel {
         })
         break
       } catch (error) {
-        if (!(error instanceof TransientFault)) throw error
+        if (!(error instanceof TransientFault) || error instanceof UncertainFault) throw error
         if (attempt < RETRIES) await delay(RETRY_DELAY_MS)
-        // The fault may have struck after the commit: running the call again would apply it twice.
-        if (done && (await this.parts.ledger.committed(this.parts.storage.view, call.id).catch(() => false))) break
+        if (done && (await this.#hasCommitted(call))) break
         if (attempt === RETRIES) throw error
       }
     }
@@ -296,6 +296,27 @@ export class Kernel {
     if (!done) throw new Error('a transaction ended without an outcome')
     await this.parts.beforeAnswer?.(done.events)
     return done
+  }
+
+  /** The fault may have struck after the commit: running the call again would apply it twice. */
+  async #hasCommitted(call: Call): Promise<boolean> {
+    try {
+      return await this.#patiently(() => this.parts.ledger.committed(this.parts.storage.view, call.id))
+    } catch (error) {
+      throw new UncertainFault(error)
+    }
+  }
+
+  /** A read that met a passing fault is simply made again. */
+  async #patiently<T>(read: () => Promise<T>): Promise<T> {
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return await read()
+      } catch (error) {
+        if (!(error instanceof TransientFault) || attempt === RETRIES) throw error
+        await delay(RETRY_DELAY_MS)
+      }
+    }
   }
 
   async #inTransaction(tx: Tx, call: Call, tool: Tool, input: unknown, key: string | undefined, prepared: unknown) {
@@ -374,7 +395,7 @@ export class Kernel {
       view: storage.view,
       ports,
       signal: call.request.signal ?? NEVER,
-      cursor: () => ledger.head(storage.view),
+      cursor: () => this.#patiently(() => ledger.head(storage.view)),
       tail: (after: Cursor | undefined, filter: EventFilter, limit: number) => feed.read(call.principal, after, filter, limit),
     }
   }
@@ -395,7 +416,8 @@ export class Kernel {
 
   /** A wait is long: what happened after its token ended is no longer for its eyes. */
   async #requireLiving(principal: Principal): Promise<void> {
-    if (principal.kind === 'system' || (await this.parts.identity.refresh(this.parts.storage.view, principal))) return
+    if (principal.kind === 'system') return
+    if (await this.#patiently(() => this.parts.identity.refresh(this.parts.storage.view, principal))) return
     throw stale('This token ended during the wait.')
   }
 
@@ -451,6 +473,12 @@ export class Kernel {
   #bodyOf(error: unknown, call: { id: string; tool: string; committed?: boolean }): ErrorBody {
     if (error instanceof Refusal) return error.body
     const written = call.committed ? 'it was carried out, only its answer is missing' : 'nothing was written'
+    if (error instanceof UncertainFault)
+      return {
+        code: 'TRANSIENT_ERROR',
+        message: `Storage went away while this was being written (${error.message}); whether it was is not known.`,
+        hint: 'Look before you do it again. With an idempotency_key, repeating the call is safe.',
+      }
     if (error instanceof TransientFault)
       return { code: 'TRANSIENT_ERROR', message: `Storage did not answer (${error.message}); ${written}.`, hint: 'Try again in a moment.' }
     this.parts.onDefect(error, { id: call.id, tool: call.tool })

@@ -1,4 +1,4 @@
-import type { Code } from './error.ts'
+import { type Code, TransientFault } from './error.ts'
 import { type Cursor, type EventFilter, type LoggedEvent, matches, type NewEvent } from './event.ts'
 import { mayRead, type Principal } from './policy.ts'
 import type { Storage, Tx } from './storage.ts'
@@ -163,6 +163,13 @@ export class Feed {
     return found.slice(0, limit)
   }
 
+  /** Storage is away for a moment: a wait is there to outlast that. */
+  #lookAgain(wake: Wake, error: unknown): LoggedEvent[] {
+    if (!(error instanceof TransientFault)) throw error
+    setTimeout(() => wake.now('events'), TELL_AGAIN_MS).unref()
+    return []
+  }
+
   async wait(
     principal: Principal,
     after: Cursor,
@@ -182,7 +189,7 @@ export class Feed {
     const timer = setTimeout(() => wake.now(held ? 'hold' : 'timeout'), Math.min(limits.holdMs, limits.timeoutMs))
     try {
       for (;;) {
-        const events = await this.read(principal, after, filter, PAGE)
+        const events = await this.read(principal, after, filter, PAGE).catch((error) => this.#lookAgain(wake, error))
         if (events.length) return { events, ended: 'events' }
         const reason = await wake.promise
         if (reason !== 'events') return { events: [], ended: reason }
