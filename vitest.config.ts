@@ -8,17 +8,28 @@ const common = {
   hookTimeout: 60_000,
 }
 
+/** What only a server can show. */
+const POSTGRES_ONLY = ['src/db/postgres*.test.ts', 'test/**/postgres*.test.ts']
+
 export default defineConfig({
   test: {
     maxWorkers: 2,
     projects: [
-      { test: { ...common, name: 'sqlite', include: ['src/**/*.test.ts', 'test/**/*.test.ts'], globalSetup: 'test/global-setup.ts' } },
+      {
+        test: {
+          ...common,
+          name: 'sqlite',
+          include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+          exclude: [...common.exclude, ...POSTGRES_ONLY],
+          globalSetup: 'test/global-setup.ts',
+        },
+      },
       {
         // Every capability is written once and must hold on both engines.
         test: {
           ...common,
           name: 'postgres',
-          include: ['src/capabilities/*/*.test.ts', 'src/kernel/**/*.test.ts'],
+          include: ['src/capabilities/*/*.test.ts', 'src/kernel/**/*.test.ts', ...POSTGRES_ONLY],
           globalSetup: ['test/global-setup.ts', 'test/postgres-setup.ts'],
         },
       },

@@ -1,5 +1,7 @@
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { connect, createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
@@ -8,19 +10,21 @@ import pg from 'pg'
 export interface Cluster {
   folder: string
   url(database: string): string
-  stop(mode?: 'fast' | 'immediate'): void
-  start(): void
-  remove(): void
+  /** `immediate` is as if it had crashed. */
+  stop(mode?: 'fast' | 'immediate'): Promise<void>
+  start(): Promise<void>
+  remove(): Promise<void>
 }
 
-export function startCluster(options: { durable?: boolean } = {}): Cluster {
+/** Durable as in real life, or quick for tests that do not look at that. */
+export async function startCluster(options: { durable?: boolean } = {}): Promise<Cluster> {
   const folder = mkdtempSync(join(tmpdir(), 'sbpg-'))
   const data = join(folder, 'data')
   const as = unprivileged()
   if (as) chownSync(folder, as.uid, as.gid)
   chmodSync(folder, 0o755)
-  const run = (tool: string, args: string[]) => execFileSync(join(binaries(), tool), args, { stdio: 'pipe', cwd: folder, ...as })
-  run('initdb', ['-D', data, '-U', 'signalbox', '-A', 'trust', '-E', 'UTF8', '--locale=C', '-N'])
+  const run = (tool: string, args: string[]) => command(join(binaries(), tool), args, { cwd: folder, ...as })
+  await run('initdb', ['-D', data, '-U', 'signalbox', '-A', 'trust', '-E', 'UTF8', '--locale=C', '-N'])
   const settings = [
     'listen_addresses=',
     `unix_socket_directories=${folder}`,
@@ -32,16 +36,22 @@ export function startCluster(options: { durable?: boolean } = {}): Cluster {
   const cluster: Cluster = {
     folder,
     url: (database) => urlOf(folder, database),
-    start: () => void run('pg_ctl', ['-D', data, '-w', '-l', join(folder, 'log'), '-o', flags, 'start']),
-    stop: (mode = 'fast') =>
-      void spawnSync(join(binaries(), 'pg_ctl'), ['-D', data, '-m', mode, '-w', 'stop'], { stdio: 'pipe', cwd: folder, ...as }),
-    remove() {
-      cluster.stop('immediate')
+    start: () => run('pg_ctl', ['-D', data, '-w', '-l', join(folder, 'log'), '-o', flags, 'start']),
+    stop: (mode = 'fast') => run('pg_ctl', ['-D', data, '-m', mode, '-w', 'stop']),
+    async remove() {
+      await cluster.stop('immediate').catch(() => {})
       rmSync(folder, { recursive: true, force: true })
     },
   }
-  cluster.start()
+  await cluster.start()
   return cluster
+}
+
+async function command(path: string, args: string[], options: { cwd: string; uid?: number; gid?: number }): Promise<void> {
+  // Not a pipe: the server inherits it and would keep it open.
+  const child = spawn(path, args, { ...options, stdio: 'ignore' })
+  const [code] = (await once(child, 'exit')) as [number | null]
+  if (code !== 0) throw new Error(`${path} ${args.join(' ')} ended with ${code}`)
 }
 
 export const TEMPLATE = 'signalbox_template'
@@ -89,3 +99,78 @@ function unprivileged(): { uid: number; gid: number } | undefined {
   const id = (flag: string) => Number(execFileSync('id', [flag, 'nobody'], { encoding: 'utf8' }))
   return { uid: id('-u'), gid: id('-g') }
 }
+
+/** As a person would move it: the whole database as one text, read by the other server. */
+export function copyDatabase(from: string, to: string, name: string): void {
+  const as = unprivileged()
+  const text = execFileSync(join(binaries(), 'pg_dump'), ['-h', from, '-U', 'signalbox', name], { ...as, cwd: '/', maxBuffer: 2 ** 28 })
+  execFileSync(join(binaries(), 'psql'), ['-h', to, '-U', 'signalbox', '-q', '-v', 'ON_ERROR_STOP=1', name], {
+    ...as,
+    cwd: '/',
+    input: text,
+  })
+}
+
+/** Stands between a client and the server, and cuts connections: all of them, or the next one that commits. */
+export class CuttingProxy {
+  readonly folder = mkdtempSync(join(tmpdir(), 'sbpx-'))
+  readonly #server: Server
+  readonly #open = new Set<Socket>()
+  /** `before` the server hears of the commit, or `behind` it, so that nobody hears the server's answer. */
+  cutAtCommit: 'before' | 'behind' | undefined
+  cuts = 0
+
+  private constructor(serverFolder: string) {
+    this.#server = createServer((client) => this.#join(client, connect(join(serverFolder, SOCKET))))
+  }
+
+  static async start(serverFolder: string): Promise<CuttingProxy> {
+    const proxy = new CuttingProxy(serverFolder)
+    proxy.#server.listen(join(proxy.folder, SOCKET))
+    await once(proxy.#server, 'listening')
+    return proxy
+  }
+
+  cutAll(): void {
+    for (const socket of this.#open) socket.destroy()
+  }
+
+  close(): void {
+    this.cutAll()
+    this.#server.close()
+    rmSync(this.folder, { recursive: true, force: true })
+  }
+
+  #join(client: Socket, server: Socket): void {
+    for (const [socket, other] of [
+      [client, server],
+      [server, client],
+    ] as const) {
+      this.#open.add(socket)
+      socket.on('error', () => {})
+      socket.on('close', () => {
+        this.#open.delete(socket)
+        other.destroy()
+      })
+    }
+    server.pipe(client)
+    client.on('data', (bytes) => {
+      const cut = this.cutAtCommit && bytes.includes('COMMIT') ? this.cutAtCommit : undefined
+      if (cut === 'before') return this.#cut(client)
+      if (cut === 'behind') {
+        server.unpipe(client)
+        // The answer shows that the server is through with it.
+        server.once('data', () => this.#cut(client)).resume()
+      }
+      server.write(bytes)
+    })
+  }
+
+  #cut(client: Socket): void {
+    this.cuts++
+    this.cutAtCommit = undefined
+    client.destroy()
+  }
+}
+
+const SOCKET = '.s.PGSQL.5432'

@@ -1,0 +1,310 @@
+import { sql } from 'kysely'
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { nextNumber } from '../capabilities/handle.ts'
+import { capabilities } from '../capabilities/index.ts'
+import { TransientFault } from '../kernel/error.ts'
+import type { Tx } from '../kernel/storage.ts'
+import { administer, type Cluster, CuttingProxy, copyDatabase, createDatabase, startCluster } from '../testing/databases.ts'
+import type { Engine } from './engine.ts'
+import { openPostgres } from './postgres.ts'
+import { tables } from './tables.ts'
+
+const WRITERS = 8
+const MILLISECONDS = Number(process.env.SIGNALBOX_LOAD_MS ?? 1_500)
+
+let cluster: Cluster
+beforeAll(async () => {
+  cluster = await startCluster({ durable: true })
+})
+afterAll(() => cluster.remove())
+
+const migrations = capabilities.map((c) => ({ owner: c.name, migrations: c.migrations ?? [] }))
+
+async function open(name: string): Promise<Engine> {
+  return openPostgres({ url: await createDatabase(cluster.folder, name), migrations })
+}
+
+/** A connection of somebody else, in the middle of a transaction that has written. */
+async function openTransaction(url: string): Promise<{ end(): Promise<void> }> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  await client.query('BEGIN; CREATE TEMPORARY TABLE mine (n int); INSERT INTO mine VALUES (1)')
+  return { end: () => client.query('ROLLBACK').then(() => client.end()) }
+}
+
+async function news(engine: Engine, after: string) {
+  const { events, heldBack } = await engine.ledger.news(engine.view, after, 10)
+  return { subjects: events.map((event) => event.subject), heldBack }
+}
+
+let made = 0
+
+async function append(engine: Engine, tx: Tx): Promise<string> {
+  const subject = `thing_${++made}`
+  await engine.ledger.append(tx, [{ type: 'thing.made', subject, data: {} }], { id: `call_${made}`, at: 0, actor: 'x' })
+  return subject
+}
+
+/** Writes for a while from eight connections at once; returns what was committed. */
+async function load(engine: Engine, ms: number, before: (tx: Tx) => Promise<unknown> = async () => {}): Promise<string[]> {
+  const committed: string[] = []
+  const end = performance.now() + ms
+  const writer = async () => {
+    while (performance.now() < end) {
+      const subject = await engine.write(async (tx) => {
+        await before(tx)
+        const appended = await append(engine, tx)
+        // Another statement, as every call has: its audit row.
+        await sql`SELECT 1`.execute(tables(tx))
+        return appended
+      })
+      committed.push(subject)
+    }
+  }
+  await Promise.all(Array.from({ length: WRITERS }, writer))
+  return committed
+}
+
+/** Follows the log until it is told to stop, and then to its end. */
+function reader(page: (after: unknown) => Promise<{ subject: string; at: unknown }[]>) {
+  const seen: string[] = []
+  let stopping = false
+  const run = async () => {
+    let after: unknown
+    for (;;) {
+      const last = stopping
+      const rows = await page(after)
+      seen.push(...rows.map((row) => row.subject))
+      after = rows.at(-1)?.at ?? after
+      if (last && !rows.length) return seen
+    }
+  }
+  const running = run()
+  return {
+    async stop() {
+      stopping = true
+      return running
+    },
+  }
+}
+
+async function follower(engine: Engine) {
+  const start = await engine.ledger.start(engine.view)
+  return reader(async (after) => {
+    const events = await engine.ledger.tail(engine.view, (after ?? start) as string, {}, 500)
+    return events.map(({ subject, cursor }) => ({ subject, at: cursor }))
+  })
+}
+
+describe('the order of commits', () => {
+  test('[D40] eight writers that commit out of order: a reader misses nothing; one that follows the row numbers does', async () => {
+    const engine = await open('order')
+    const byCursor = await follower(engine)
+    const byNumber = reader(async (after) => {
+      const found = sql<{
+        subject: string
+        at: number
+      }>`SELECT subject, seq AS at FROM events WHERE seq > ${after ?? 0} ORDER BY seq LIMIT 500`
+      return (await found.execute(tables(engine.view))).rows
+    })
+    const committed = await load(engine, MILLISECONDS)
+    const [seen, seenByNumber] = await Promise.all([byCursor.stop(), byNumber.stop()])
+    const missed = committed.length - seenByNumber.length
+    console.info(
+      `${committed.length} events of ${WRITERS} writers: cursor missed ${committed.length - seen.length}, row number missed ${missed}`,
+    )
+    expect(seen.toSorted()).toEqual(committed.toSorted())
+    expect(missed).toBeGreaterThan(0)
+    await engine.close()
+  })
+
+  test('[D40] it costs less than a counter row: at least half as much again is written', async () => {
+    const engine = await open('speed')
+    const rounds = { cursor: 0, counter: 0 }
+    const tailing = await follower(engine)
+    await load(engine, 300)
+    for (let i = 0; i < 4; i++) {
+      rounds.cursor += (await load(engine, MILLISECONDS / 3)).length
+      rounds.counter += (await load(engine, MILLISECONDS / 3, (tx) => nextNumber(tx, 'event'))).length
+    }
+    const ratio = rounds.cursor / rounds.counter
+    console.info(`${rounds.cursor} commits by cursor, ${rounds.counter} with a counter row in the same time: ${ratio.toFixed(2)} ×`)
+    await tailing.stop()
+    expect(ratio).toBeGreaterThan(1.5)
+    await engine.close()
+  })
+
+  test('[D41] an open transaction of our database holds back what was committed after it began, and nothing is skipped', async () => {
+    const engine = await open('held')
+    const start = await engine.ledger.start(engine.view)
+    const before = await engine.write((tx) => append(engine, tx))
+    const other = await openTransaction(cluster.url('held'))
+    const after = await engine.write((tx) => append(engine, tx))
+    expect(await news(engine, start)).toEqual({ subjects: [before], heldBack: true })
+    await other.end()
+    expect(await news(engine, start)).toEqual({ subjects: [before, after], heldBack: false })
+    await engine.close()
+  })
+
+  test("[D41] one in somebody else's database holds nothing back", async () => {
+    const engine = await open('neighbour')
+    const start = await engine.ledger.start(engine.view)
+    const other = await openTransaction(cluster.url('postgres'))
+    const made = await engine.write((tx) => append(engine, tx))
+    expect(await news(engine, start)).toEqual({ subjects: [made], heldBack: false })
+    await other.end()
+    await engine.close()
+  })
+
+  test('[D41] a role that may not look at the sessions of others waits for all of them rather than skip one', async () => {
+    const url = await createDatabase(cluster.folder, 'roles')
+    await administer(url, 'CREATE ROLE plain LOGIN; GRANT ALL ON SCHEMA public TO plain; GRANT CREATE ON DATABASE roles TO plain')
+    const engine = await openPostgres({ url: url.replace('signalbox@', 'plain@'), migrations })
+    const start = await engine.ledger.start(engine.view)
+    const before = await engine.write((tx) => append(engine, tx))
+    const hidden = await openTransaction(url)
+    await engine.write((tx) => append(engine, tx))
+    expect(await news(engine, start)).toEqual({ subjects: [before], heldBack: true })
+    await hidden.end()
+    expect((await news(engine, start)).subjects).toHaveLength(2)
+    await engine.close()
+  })
+})
+
+describe('a connection that is lost', () => {
+  /** Stands between the engine and the server, and cuts the connection at its next commit. */
+  async function behindProxy(name: string) {
+    const url = await createDatabase(cluster.folder, name)
+    const proxy = await CuttingProxy.start(cluster.folder)
+    const engine = await openPostgres({
+      url: url.replace(encodeURIComponent(cluster.folder), encodeURIComponent(proxy.folder)),
+      migrations,
+    })
+    return { proxy, engine }
+  }
+
+  const count = async (engine: Engine) =>
+    Number((await sql<{ n: number }>`SELECT count(*) AS n FROM events`.execute(tables(engine.view))).rows[0]?.n)
+
+  test('[D42] after the server has the commit: it is found to be done, once', async () => {
+    const { proxy, engine } = await behindProxy('after')
+    proxy.cutAtCommit = 'behind'
+    await engine.write((tx) => append(engine, tx))
+    expect([proxy.cuts, await count(engine)]).toEqual([1, 1])
+    await engine.close()
+    proxy.close()
+  })
+
+  test('[D42] before the server has it: it is a passing fault, and nothing is there', async () => {
+    const { proxy, engine } = await behindProxy('before')
+    proxy.cutAtCommit = 'before'
+    await expect(engine.write((tx) => append(engine, tx))).rejects.toThrow(TransientFault)
+    expect([proxy.cuts, await count(engine)]).toEqual([1, 0])
+    await engine.write((tx) => append(engine, tx))
+    expect(await count(engine)).toBe(1)
+    await engine.close()
+    proxy.close()
+  })
+
+  test('[D42] in the middle of a transaction: it is a passing fault, and the pool goes on', async () => {
+    const { proxy, engine } = await behindProxy('middle')
+    const job = engine.write(async (tx) => {
+      await append(engine, tx)
+      proxy.cutAll()
+      return append(engine, tx)
+    })
+    await expect(job).rejects.toThrow(TransientFault)
+    await engine.write((tx) => append(engine, tx))
+    expect(await count(engine)).toBe(1)
+    await engine.close()
+    proxy.close()
+  })
+})
+
+describe('many at once', () => {
+  test('[D43] four daemons that start at once on an empty database set it up once', async () => {
+    const url = await createDatabase(cluster.folder, 'starting')
+    const engines = await Promise.all(Array.from({ length: 4 }, () => openPostgres({ url, migrations })))
+    const applied = await sql<{ name: string }>`SELECT name FROM migrations`.execute(tables((engines[0] as Engine).view))
+    expect(new Set(applied.rows.map((row) => row.name)).size).toBe(applied.rows.length)
+    await Promise.all(engines.map((engine) => engine.close()))
+  })
+
+  test('[D44] ten times as many writers as connections are slow, none is turned away, and reads come in between', async () => {
+    const engine = await open('crowd')
+    const writes = Promise.all(Array.from({ length: 200 }, () => engine.write((tx) => append(engine, tx))))
+    let reads = 0
+    let done = false
+    const reading = (async () => {
+      for (; !done; reads++) await engine.ledger.head(engine.view)
+    })()
+    expect(new Set(await writes).size).toBe(200)
+    done = true
+    await reading
+    expect(reads).toBeGreaterThan(1)
+    await engine.close()
+  })
+
+  test('[D44] a job that fails, or forgets its transaction, gives its connection back', async () => {
+    const engine = await open('leaks')
+    const failing = Array.from({ length: 60 }, (_, i) =>
+      engine.write(async (tx) => {
+        await append(engine, tx)
+        if (i % 2) throw new Error('no')
+        // Sent and not waited for: it must not land in the transaction of whoever gets the connection next.
+        void append(engine, tx).catch(() => {})
+      }),
+    )
+    await Promise.allSettled(failing)
+    expect(await engine.write((tx) => append(engine, tx))).toMatch(/^thing_/)
+    await engine.close()
+  })
+
+  test('[D45] what another daemon commits is told within 100 ms', async () => {
+    const url = await createDatabase(cluster.folder, 'two')
+    const [here, there] = await Promise.all([openPostgres({ url, migrations }), openPostgres({ url, migrations })])
+    const times: number[] = []
+    for (let i = 0; i < 20; i++) {
+      const told = new Promise<void>((resolve) => there.onChange?.(resolve))
+      await here.write((tx) => append(here, tx))
+      const committed = performance.now()
+      await told
+      times.push(performance.now() - committed)
+    }
+    times.sort((a, b) => a - b)
+    console.info(`told after ${times[10]?.toFixed(1)} ms (median), ${times.at(-1)?.toFixed(1)} ms (longest of ${times.length})`)
+    expect(times[10]).toBeLessThan(100)
+    await Promise.all([here.close(), there.close()])
+  })
+})
+
+describe('a dump that is restored', () => {
+  test('[D46] on another server it begins a new generation: old cursors go on, and what is new comes after all that is old', async () => {
+    const engine = await open('moved')
+    // So that this server is far ahead of a fresh one in the numbers of its transactions.
+    const old: string[] = []
+    for (let i = 0; i < 5; i++) old.push(await engine.write((tx) => append(engine, tx)))
+    const [, second] = await engine.ledger.tail(engine.view, await engine.ledger.start(engine.view), {}, 2)
+    const head = await engine.ledger.head(engine.view)
+    await engine.close()
+
+    const elsewhere = await startCluster()
+    try {
+      const url = await createDatabase(elsewhere.folder, 'moved')
+      copyDatabase(cluster.folder, elsewhere.folder, 'moved')
+      const moved = await openPostgres({ url, migrations })
+      expect(moved.generation).toBe(2)
+      const made = await moved.write((tx) => append(moved, tx))
+      expect((await news(moved, second?.cursor as string)).subjects).toEqual([...old.slice(2), made])
+      expect((await news(moved, head)).subjects).toEqual([made])
+      expect((await news(moved, await moved.ledger.start(moved.view))).subjects).toEqual([...old, made])
+      await moved.close()
+      const again = await openPostgres({ url, migrations })
+      expect(again.generation).toBe(2)
+      await again.close()
+    } finally {
+      await elsewhere.remove()
+    }
+  })
+})
