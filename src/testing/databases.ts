@@ -155,7 +155,7 @@ export class CuttingProxy {
     }
     server.pipe(client)
     client.on('data', (bytes) => {
-      const cut = this.cutAtCommit && bytes.includes('COMMIT') ? this.cutAtCommit : undefined
+      const cut = this.cutAtCommit && bytes.includes('COMMIT\0') ? this.cutAtCommit : undefined
       if (cut === 'before') return this.#cut(client)
       if (cut === 'behind') {
         server.unpipe(client)
