@@ -61,7 +61,8 @@ export function sqliteOrder(generation: number): CommitOrder {
       if (!decoded) throw notOfThisLog(after)
       const head = await lastSeq(view)
       if (decoded.generation > generation || (decoded.generation === generation && decoded.seq > head)) throw inTheFuture()
-      const seq = decoded.generation === generation ? decoded.seq : Math.min(decoded.seq, await commonHistory(view, decoded.generation))
+      const seq =
+        decoded.generation === generation ? decoded.seq : Math.min(decoded.seq, commonHistory(await restores(view), decoded.generation))
       return { query: query.where('seq', '>', seq).orderBy('seq'), heldBack: async () => false }
     },
   }
@@ -168,13 +169,23 @@ function isAfter(a: Cursor, b: Cursor): boolean {
   return left.generation === right.generation ? left.seq > right.seq : left.generation > right.generation
 }
 
+/** Each began a generation of a SQLite file, behind the last event of the backup. */
+interface Restore {
+  generation: number
+  start: number
+}
+
+export async function restores(view: Tx): Promise<Restore[]> {
+  const starts = await core(view).selectFrom('meta').selectAll().where('name', 'like', generationStart('%')).execute()
+  return starts.map((row) => ({ generation: Number(row.name.split('.')[1]), start: Number(row.value) }))
+}
+
 /**
  * Up to where a cursor of an older generation can have read the same log. The end of the log would not do: it moves, and
  * what was written since the restore would be skipped.
  */
-async function commonHistory(view: Tx, generation: number): Promise<number> {
-  const starts = await core(view).selectFrom('meta').selectAll().where('name', 'like', generationStart('%')).execute()
-  return Math.min(...starts.filter((row) => Number(row.name.split('.')[1]) >= generation).map((row) => Number(row.value)))
+export function commonHistory(all: Restore[], generation: number): number {
+  return Math.min(...all.filter((restore) => restore.generation >= generation).map((restore) => restore.start))
 }
 
 function core(tx: Tx) {

@@ -3,7 +3,7 @@ import type { Cursor } from '../kernel/event.ts'
 import type { Ledger } from '../kernel/log.ts'
 import type { Tx } from '../kernel/storage.ts'
 import { decodeCursor } from './engine.ts'
-import { type CommitOrder, createLedger, inTheFuture, notOfThisLog } from './ledger.ts'
+import { type CommitOrder, commonHistory, createLedger, inTheFuture, notOfThisLog, restores } from './ledger.ts'
 import { tables } from './tables.ts'
 
 /** Where a row stands in the order of commits. Sequence numbers alone would not do: they are given out before the commit. */
@@ -43,7 +43,7 @@ function postgresOrder(generation: number): CommitOrder {
       return row ? encode({ ...row, xid: BigInt(row.xid) }) : start
     },
     async following(view, query, after) {
-      const from = decode(after)
+      const from = await located(view, after)
       if (!from) throw notOfThisLog(after)
       const { settled, next } = await watermark(view)
       // Of this generation no row lacks a transaction: that cursor belongs to a SQLite database that was never copied here.
@@ -116,6 +116,19 @@ function decode(cursor: Cursor): Position | undefined {
   const [, generation = '', xid = '', seq = ''] = match
   const position = { generation: Number.parseInt(generation, 36), xid: fromBase36(xid), seq: Number.parseInt(seq, 36) }
   return position.generation > 0 && position.xid < 1n << 63n && Number.isSafeInteger(position.seq) ? position : undefined
+}
+
+/**
+ * A cursor of the SQLite file that this database was copied from means the same place as in that file. Its rows came over
+ * with the generation that the file had last; one of an earlier generation, from any restore before, shares only a part.
+ */
+async function located(view: Tx, cursor: Cursor): Promise<Position | undefined> {
+  const found = copied(cursor)
+  if (!found) return decode(cursor)
+  const all = await restores(view)
+  const last = Math.max(1, ...all.map((restore) => restore.generation))
+  if (found.generation >= last) return found
+  return { ...found, generation: last, seq: Math.min(found.seq, commonHistory(all, found.generation)) }
 }
 
 /** Issued by the SQLite database that this one was copied from: its rows came over without a transaction's number. */
