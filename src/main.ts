@@ -8,7 +8,7 @@ Usage:
   signalbox <noun> <verb> […]     call a tool: signalbox task create --title "Fix login"
   signalbox tools                 list what you may call
   signalbox events                follow what happens, one line an event
-  signalbox db backup|restore|check
+  signalbox db backup|restore|check|copy
   signalbox <noun> <verb> --help  the flags of a tool
   signalbox --version
 

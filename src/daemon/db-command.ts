@@ -11,16 +11,24 @@ const HELP = `signalbox db: look after the database.
 
   signalbox db backup [FILE]    a consistent copy, also while the daemon runs (default: $SIGNALBOX_HOME/backups/<time>.db)
   signalbox db restore FILE     put a backup in place; what was there is kept beside it. The daemon must be stopped.
-  signalbox db check [FILE]     read every page; says what is damaged, changes nothing`
+  signalbox db check [FILE]     read every page; says what is damaged, changes nothing
+  signalbox db copy URL         move to PostgreSQL: everything in the SQLite file into the empty database postgres://user@host/name.
+                                Counts and hashes are compared; the file is left as it is. The daemon must be stopped.
+      --dry-run                 say what would be copied and whether the target is fit; write nothing
+      --from FILE               another SQLite file, such as a backup (default: the configured one)
+      --quiet                   no progress
+
+With PostgreSQL, back up and restore with pg_dump and pg_restore: see docs/postgresql.md.`
 
 export async function dbCommand(args: string[]): Promise<void> {
+  const [verb, ...rest] = args
+  if (verb === 'copy') return (await import('./copy-command.ts')).copyCommand(rest, HELP)
   const { positionals, values } = parseArgs({ args, allowPositionals: true, options: { help: { type: 'boolean', short: 'h' } } })
-  const [verb, file] = positionals
+  const file = positionals[1]
   const config = loadConfig(process.env)
   if (values.help || !verb) return void process.stdout.write(`${HELP}\n`)
   const { database } = config
-  if (isPostgres(database) && !file)
-    throw new UsageError('This daemon keeps its data in PostgreSQL: back up and restore it with pg_dump and pg_restore.')
+  if (isPostgres(database)) refuseForPostgres(verb, file)
   switch (verb) {
     case 'backup':
       return backup(database, file ? resolve(file) : undefined, config.home)
@@ -32,6 +40,17 @@ export async function dbCommand(args: string[]): Promise<void> {
     default:
       throw new UsageError(`There is no "signalbox db ${verb}".\n\n${HELP}`)
   }
+}
+
+/** What these verbs do to a file PostgreSQL's own tools do to a server. A file can still be looked at by its name. */
+function refuseForPostgres(verb: string, file: string | undefined): void {
+  const instead: Record<string, string> = {
+    backup: 'back it up with: pg_dump --format=custom --file=FILE "$SIGNALBOX_DATABASE_URL"',
+    restore: 'stop every daemon and bring a dump back into an empty database with: pg_restore --no-owner --dbname=URL FILE',
+    check: 'ask the running daemon with: signalbox system health --deep',
+  }
+  if (!instead[verb] || (verb === 'check' && file)) return
+  throw new UsageError(`SIGNALBOX_DATABASE_URL names PostgreSQL: ${instead[verb]}`)
 }
 
 function backup(path: string, target: string | undefined, home: string): void {
