@@ -16,12 +16,11 @@ export interface TargetColumn {
 /** One connection to the database that is filled. It takes as long as it takes. */
 export class CopyTarget {
   readonly client: pg.Client
-  readonly #lost: Error[] = []
 
   private constructor(client: pg.Client) {
     this.client = client
     // Without a listener a lost connection would end the process; the statement under way fails by itself.
-    client.on('error', (error) => this.#lost.push(error))
+    client.on('error', () => {})
   }
 
   static async connect(url: string): Promise<CopyTarget> {
@@ -32,11 +31,10 @@ export class CopyTarget {
           types: exactNumbers,
           application_name: 'signalbox-copy',
           connectionTimeoutMillis: 10_000,
-          statement_timeout: 0,
-          idle_in_transaction_session_timeout: 0,
         } as pg.ClientConfig),
       )
       await target.client.connect()
+      await target.client.query('SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0')
       return target
     } catch (error) {
       throw unreachable(url, error as { code?: string; message?: string })

@@ -37,7 +37,7 @@ export function planCopy(options: CopyOptions): Promise<PlannedTable[]> {
 export function copyToPostgres(options: CopyOptions): Promise<CopiedTable[]> {
   return withBoth(options, async (source, target) => {
     await (await openPostgres({ url: options.target, migrations: options.migrations })).close()
-    await target.client.query('BEGIN')
+    await target.client.query('BEGIN ISOLATION LEVEL READ COMMITTED')
     const copied = await fill(source, target, options.onTable)
     await commit(target)
     return copied
