@@ -11,7 +11,8 @@ export interface CopyOptions {
   /** The address of an empty PostgreSQL database. */
   target: string
   migrations: NamedMigrations[]
-  onTable?(copied: CopiedTable): void
+  /** Waited for. */
+  onTable?(copied: CopiedTable): void | Promise<void>
 }
 
 export interface PlannedTable {
@@ -71,7 +72,7 @@ async function fill(source: CopySource, target: CopyTarget, onTable: CopyOptions
   const filled: Filled[] = []
   for (const table of source.tables) {
     filled.push(await fillTable(source, target, table, generation).catch((error) => Promise.reject(inTable(table.name, error))))
-    onTable(filled.at(-1) as Filled)
+    await onTable(filled.at(-1) as Filled)
   }
   await bringBackReferences()
   await target.client.query(`ANALYZE ${listed(names)}`)
