@@ -85,7 +85,7 @@ class PostgresEngine implements Engine {
   }
 
   get sound(): boolean {
-    return this.#bell.connected
+    return this.#bell.reachable
   }
 
   get notices(): string[] {
@@ -206,6 +206,7 @@ class Bell {
   readonly #over: Promise<void>
   /** The first attempt to connect has ended, one way or the other. */
   readonly tried: Promise<void>
+  reachable = false
   #client: pg.Client | undefined
   #ringing: Promise<void> | undefined
   #again = false
@@ -221,15 +222,13 @@ class Bell {
     this.#over = this.#stayConnected(tried)
   }
 
-  get connected(): boolean {
-    return this.#client !== undefined
-  }
-
   onRing(listener: () => void): void {
     this.#listeners.push(listener)
   }
 
+  /** Something was just committed, so the server is there. */
   ring(): void {
+    this.reachable = true
     this.#again = true
     this.#ringing ??= this.#notify().finally(() => {
       this.#ringing = undefined
@@ -257,6 +256,7 @@ class Bell {
     while (!signal.aborted) {
       await this.#connection(tried).catch(() => {})
       this.#client = undefined
+      this.reachable = false
       tried()
       await sleep(RECONNECT_MS, undefined, { signal, ref: false }).catch(() => {})
     }
@@ -274,6 +274,7 @@ class Bell {
       await client.query(`LISTEN ${CHANNEL}`)
       if (this.#closing.signal.aborted) return
       this.#client = client
+      this.reachable = true
       tried()
       // What was committed while nobody listened.
       this.#tell()

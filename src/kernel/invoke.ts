@@ -154,11 +154,15 @@ export class Kernel {
     return all.filter((found) => !found.tool.internal && !this.#refusal(principal, lane, found))
   }
 
+  /** Whose token this is, or was. */
+  authenticate(secret: string): ReturnType<Identity['authenticate']> {
+    return this.#patiently(() => this.parts.identity.authenticate(this.parts.storage.view, secret))
+  }
+
   async #authenticate(request: Request): Promise<Caller | { error: ErrorBody }> {
     if (request.credential === 'system') return { principal: SYSTEM }
     try {
-      const { secret } = request.credential
-      const found = await this.#patiently(() => this.parts.identity.authenticate(this.parts.storage.view, secret))
+      const found = await this.authenticate(request.credential.secret)
       if (found?.stale) return { principal: found.principal, why: stale(`This token ${found.stale}.`) }
       if (found) return request.actFor === undefined ? found : await this.#actFor(found.principal, request.actFor)
     } catch (error) {
@@ -478,6 +482,7 @@ export class Kernel {
         code: 'TRANSIENT_ERROR',
         message: `Storage went away while this was being written (${error.message}); whether it was is not known.`,
         hint: 'Look before you do it again. With an idempotency_key, repeating the call is safe.',
+        details: { written: 'unknown' },
       }
     if (error instanceof TransientFault)
       return { code: 'TRANSIENT_ERROR', message: `Storage did not answer (${error.message}); ${written}.`, hint: 'Try again in a moment.' }
