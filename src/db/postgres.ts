@@ -25,7 +25,14 @@ const SIZE_EVERY_MS = 60_000
 const ASK_AGAIN_MS = 200
 const UNCERTAIN_AFTER_MS = 20_000
 
-export async function openPostgres({ url, migrations }: { url: string; migrations: NamedMigrations[] }): Promise<Engine> {
+export interface PostgresOptions {
+  url: string
+  migrations: NamedMigrations[]
+  /** After how long without a statement the server ends a transaction. */
+  idleInTransactionMs?: number
+}
+
+export async function openPostgres({ url, migrations, idleInTransactionMs = 10_000 }: PostgresOptions): Promise<Engine> {
   const settings = {
     connectionString: url,
     types: exactNumbers,
@@ -35,10 +42,12 @@ export async function openPostgres({ url, migrations }: { url: string; migration
     // A server that vanished without a word: its own limit below comes first when it lives.
     query_timeout: 35_000,
     // A transaction that was left open would hold the event log's watermark back for everybody.
-    idle_in_transaction_session_timeout: 10_000,
+    idle_in_transaction_session_timeout: idleInTransactionMs,
     statement_timeout: 30_000,
   } as unknown as pg.PoolConfig
-  const generation = await prepare(new PatientlyQueued(settings as pg.ClientConfig), migrations, url)
+  // A migration may take as long as it takes.
+  const unlimited = { ...settings, statement_timeout: 0, query_timeout: 0 } as pg.ClientConfig
+  const generation = await prepare(new PatientlyQueued(unlimited), migrations, url)
   const engine = new PostgresEngine(settings, generation)
   await engine.measure()
   await engine.listening()
@@ -112,20 +121,26 @@ class PostgresEngine implements Engine {
     const client = await this.#writing.connect().catch((error) => Promise.reject(translated(error)))
     const connection = new PostgresConnection(client)
     let broken: Error | undefined
-    const onBroken = (error: Error) => {
-      broken = error
-    }
+    let onBroken = (_: Error) => {}
+    // The server ends a transaction that nothing happens in: a handler that hangs must not keep the connection for ever.
+    const lost = new Promise<never>((_, reject) => {
+      onBroken = (error) => {
+        broken = error
+        reject(error)
+      }
+    })
+    lost.catch(() => {})
     client.on('error', onBroken)
     try {
       await client.query('BEGIN ISOLATION LEVEL READ COMMITTED')
-      const value = await job(asTx(builderOn(connection)))
+      const value = await Promise.race([job(asTx(builderOn(connection))), lost])
       await connection.end()
       await this.#commit(client)
       return value
     } catch (error) {
       await connection.end()
       await client.query('ROLLBACK').catch(onBroken)
-      throw translated(broken ?? error)
+      throw translated(error)
     } finally {
       client.off('error', onBroken)
       client.release(broken)
