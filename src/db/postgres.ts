@@ -4,6 +4,7 @@ import pg from 'pg'
 import { Collision, TransientFault, UncertainFault, UsageError } from '../kernel/error.ts'
 import type { Ledger } from '../kernel/log.ts'
 import type { Tx } from '../kernel/storage.ts'
+import { whereIs } from './address.ts'
 import { coreMigrations } from './core.ts'
 import { type CheckResult, type Engine, POSTGRES } from './engine.ts'
 import { migrate, type NamedMigrations } from './migrate.ts'
@@ -326,12 +327,9 @@ async function prepare(client: pg.Client, migrations: NamedMigrations[], url: st
   }
 }
 
-/** Without the password that the address may hold. */
 function unreachable(url: string, error: Error): UsageError {
-  const { host, pathname, searchParams } = new URL(url)
-  const where = `${searchParams.get('host') ?? host}, database "${pathname.slice(1)}"`
   return new UsageError(
-    `PostgreSQL at ${where} cannot be used: ${error.message || String((error as NodeJS.ErrnoException).code)}. Start it, create the database or correct SIGNALBOX_DATABASE_URL, then start Signalbox again.`,
+    `PostgreSQL at ${whereIs(url)} cannot be used: ${error.message || String((error as NodeJS.ErrnoException).code)}. Start it, create the database or correct SIGNALBOX_DATABASE_URL, then start Signalbox again.`,
     { cause: error },
   )
 }
