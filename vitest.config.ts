@@ -11,28 +11,24 @@ const common = {
 /** What only a server can show. */
 const POSTGRES_ONLY = ['src/db/postgres*.test.ts', 'test/**/postgres*.test.ts']
 
+const sqlite = {
+  ...common,
+  name: 'sqlite',
+  include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+  exclude: [...common.exclude, ...POSTGRES_ONLY],
+  globalSetup: 'test/global-setup.ts',
+}
+
+/** Every capability is written once and must hold on both engines. */
+const postgres = {
+  ...common,
+  name: 'postgres',
+  include: ['src/capabilities/*/*.test.ts', 'src/kernel/**/*.test.ts', ...POSTGRES_ONLY],
+  globalSetup: ['test/global-setup.ts', 'test/postgres-setup.ts'],
+}
+
+const withoutPostgres = (process.env.SIGNALBOX_TEST_WITHOUT ?? '').split(',').includes('postgresql')
+
 export default defineConfig({
-  test: {
-    maxWorkers: 2,
-    projects: [
-      {
-        test: {
-          ...common,
-          name: 'sqlite',
-          include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
-          exclude: [...common.exclude, ...POSTGRES_ONLY],
-          globalSetup: 'test/global-setup.ts',
-        },
-      },
-      {
-        // Every capability is written once and must hold on both engines.
-        test: {
-          ...common,
-          name: 'postgres',
-          include: ['src/capabilities/*/*.test.ts', 'src/kernel/**/*.test.ts', ...POSTGRES_ONLY],
-          globalSetup: ['test/global-setup.ts', 'test/postgres-setup.ts'],
-        },
-      },
-    ],
-  },
+  test: { maxWorkers: 2, projects: [sqlite, ...(withoutPostgres ? [] : [postgres])].map((test) => ({ test })) },
 })

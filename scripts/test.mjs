@@ -30,7 +30,16 @@ const SYSTEM_PACKAGES = [
     brew: null,
     neededBy: 'disk-full tests',
   },
+  {
+    name: 'postgresql',
+    probe: () => [...list('/usr/lib/postgresql').map((version) => `/usr/lib/postgresql/${version}/bin`), ...PATH].some(hasServer),
+    apt: 'postgresql',
+    brew: 'postgresql',
+    neededBy: 'everything on PostgreSQL',
+  },
 ]
+const PATH = (process.env.PATH ?? '').split(':')
+const hasServer = (folder) => existsSync(join(folder, 'initdb'))
 const FAKETIME_FOLDERS = () => [
   ...list('/usr/lib').map((folder) => `/usr/lib/${folder}/faketime`),
   ...['/usr/lib', '/usr/lib64', '/usr/local/lib', '/opt/homebrew/lib'].map((folder) => `${folder}/faketime`),

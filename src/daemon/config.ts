@@ -1,5 +1,6 @@
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { isPostgres } from '../db/address.ts'
 import { UsageError } from '../kernel/error.ts'
 
 export interface Config {
@@ -68,10 +69,6 @@ function databaseOf(env: Env, home: string): string {
     return resolve(path)
   }
   return env.MCP_DATABASE_PATH ? resolve(env.MCP_DATABASE_PATH) : join(home, 'signalbox.db')
-}
-
-export function isPostgres(database: string): boolean {
-  return /^postgres(ql)?:/.test(database)
 }
 
 function holdMs(env: Env): number | undefined {

@@ -1,9 +1,10 @@
 import { existsSync, mkdirSync, readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { isPostgres } from '../db/address.ts'
 import { backupFile, checkFile, restoreFile } from '../db/maintenance.ts'
 import { UsageError } from '../kernel/error.ts'
-import { isPostgres, loadConfig } from './config.ts'
+import { loadConfig } from './config.ts'
 import { ensurePrivateFolder } from './home.ts'
 import { type Lock, lockDatabase, lockHome } from './lock.ts'
 

@@ -1,7 +1,8 @@
 import { parseArgs } from 'node:util'
+import { isPostgres, whereIs } from '../db/address.ts'
 import { translated } from '../db/sqlite-connection.ts'
 import { Refusal, UsageError } from '../kernel/error.ts'
-import { defaultHome, loadConfig } from './config.ts'
+import { type Config, defaultHome, loadConfig } from './config.ts'
 import { ownerTokenPath } from './home.ts'
 import { serve } from './serve.ts'
 import { VERSION } from './version.ts'
@@ -19,7 +20,7 @@ export async function serveCommand(args: string[]): Promise<void> {
   if (values.help) return void process.stdout.write(`${HELP}\n`)
   const config = loadConfig({ ...process.env, ...(values.port ? { SIGNALBOX_PORT: values.port } : {}) })
   const daemon = await serve(config).catch((error) => Promise.reject(unwritable(error, config.home)))
-  process.stdout.write(values.quiet ? `${daemon.url}\n` : greeting(daemon.url, daemon.home))
+  process.stdout.write(values.quiet ? `${daemon.url}\n` : greeting(daemon.url, config))
 
   let stopping = false
   const stop = (signal: NodeJS.Signals) => {
@@ -44,12 +45,12 @@ function unwritable(error: NodeJS.ErrnoException, home: string): Error {
     : error
 }
 
-function greeting(url: string, home: string): string {
+function greeting(url: string, { home, database }: Config): string {
   const where = home === defaultHome() ? '' : ` --home ${quote(home)}`
   const shim = `${quote(process.execPath)} ${quote(process.argv[1] as string)} mcp${where}`
   return `
 Signalbox ${VERSION} is running at ${url}
-State and database: ${home}
+${isPostgres(database) ? `State: ${home}, database: PostgreSQL, ${whereIs(database)}` : `State and database: ${home}`}
 
 Connect an agent by pasting one line into a terminal:
 

@@ -3,6 +3,7 @@ import { getRequestListener } from '@hono/node-server'
 import { pino } from 'pino'
 import { createGit } from '../adapters/git-cli/index.ts'
 import { capabilities } from '../capabilities/index.ts'
+import { isPostgres } from '../db/address.ts'
 import { createSessionStore } from '../db/mcp-sessions.ts'
 import { damaged } from '../db/sqlite.ts'
 import { DamagedDatabase } from '../db/sqlite-connection.ts'
@@ -16,7 +17,7 @@ import { Metrics } from '../surfaces/metrics.ts'
 import { listenOnSocket } from '../surfaces/socket.ts'
 import { EventStreams } from '../surfaces/sse.ts'
 import { createApp } from './app.ts'
-import { type Config, isPostgres } from './config.ts'
+import type { Config } from './config.ts'
 import {
   adoptStagedToken,
   createOwnerFile,

@@ -1,4 +1,5 @@
-import type { Storage } from '../kernel/storage.ts'
+import { patiently } from '../kernel/patience.ts'
+import type { Storage, Tx } from '../kernel/storage.ts'
 import type { CoreTables } from './core.ts'
 import { tables } from './tables.ts'
 
@@ -29,14 +30,18 @@ const MOST_PER_TOKEN = 1_000
 const WEEK_MS = 7 * 86_400_000
 
 export function createSessionStore(storage: Storage, now: () => number): SessionStore {
+  const write = (job: (tx: Tx) => Promise<unknown>) => patiently(() => storage.write(job))
   return {
-    find: (id) => tables<CoreTables>(storage.view).selectFrom('mcp_sessions').selectAll().where('id', '=', id).executeTakeFirst(),
+    find: (id) =>
+      patiently(() => tables<CoreTables>(storage.view).selectFrom('mcp_sessions').selectAll().where('id', '=', id).executeTakeFirst()),
     async add(session) {
-      await storage.write(async (tx) => {
+      await write(async (tx) => {
         const db = tables<CoreTables>(tx)
         await db
           .insertInto('mcp_sessions')
           .values({ ...session, at: now(), seen_at: now() })
+          // A fault that struck after the commit: it is there already.
+          .onConflict((oc) => oc.column('id').doNothing())
           .execute()
         const ofToken = db.selectFrom('mcp_sessions').select('id').where('token', '=', session.token)
         const newestFirst = await ofToken.orderBy('seen_at', 'desc').orderBy('id', 'desc').execute()
@@ -44,14 +49,14 @@ export function createSessionStore(storage: Storage, now: () => number): Session
       })
     },
     async remove(id) {
-      await storage.write((tx) => tables<CoreTables>(tx).deleteFrom('mcp_sessions').where('id', '=', id).execute())
+      await write((tx) => tables<CoreTables>(tx).deleteFrom('mcp_sessions').where('id', '=', id).execute())
     },
     async subscribe(id, uris) {
       const subscriptions = JSON.stringify(uris)
-      await storage.write((tx) => tables<CoreTables>(tx).updateTable('mcp_sessions').set({ subscriptions }).where('id', '=', id).execute())
+      await write((tx) => tables<CoreTables>(tx).updateTable('mcp_sessions').set({ subscriptions }).where('id', '=', id).execute())
     },
     async keep(ids) {
-      await storage.write(async (tx) => {
+      await write(async (tx) => {
         const db = tables<CoreTables>(tx)
         for (let i = 0; i < ids.length; i += 100)
           await db

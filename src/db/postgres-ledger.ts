@@ -88,7 +88,8 @@ async function watermark(view: Tx): Promise<Watermark> {
   const next = BigInt(row.next)
   if (row.hidden > 0) return { settled: BigInt(row.xmin), next }
   const open = (row.open ?? []).map((xid) => widened(BigInt(xid), next))
-  return { settled: open.reduce((a, b) => (a < b ? a : b), next), next }
+  const [oldest = next] = [...open, next].sort((a, b) => Number(a - b))
+  return { settled: oldest, next }
 }
 
 /** The list has the lower 32 bits only. One that is open now may be somewhat newer than the snapshot, never by half the range. */

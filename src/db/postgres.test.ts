@@ -261,6 +261,23 @@ describe('many at once', () => {
     await engine.close()
   })
 
+  test('[D44] a job that hangs in its transaction is ended, and holds nobody up for longer', async () => {
+    const url = await createDatabase(cluster.folder, 'hanging')
+    const engine = await openPostgres({ url, migrations, idleInTransactionMs: 300 })
+    const hanging = Array.from({ length: 12 }, () =>
+      engine.write(async (tx) => {
+        await append(engine, tx)
+        await new Promise(() => {})
+      }),
+    )
+    const start = await engine.ledger.start(engine.view)
+    const made = engine.write((tx) => append(engine, tx))
+    expect(new Set((await Promise.allSettled(hanging)).map(({ status }) => status))).toEqual(new Set(['rejected']))
+    await expect(hanging[0]).rejects.toThrow(TransientFault)
+    expect(await news(engine, start)).toEqual({ subjects: [await made], heldBack: false })
+    await engine.close()
+  })
+
   test('[D45] what another daemon commits is told within 100 ms', async () => {
     const url = await createDatabase(cluster.folder, 'two')
     const [here, there] = await Promise.all([openPostgres({ url, migrations }), openPostgres({ url, migrations })])

@@ -4,6 +4,7 @@ import pg from 'pg'
 import { Collision, TransientFault, UncertainFault, UsageError } from '../kernel/error.ts'
 import type { Ledger } from '../kernel/log.ts'
 import type { Tx } from '../kernel/storage.ts'
+import { whereIs } from './address.ts'
 import { coreMigrations } from './core.ts'
 import { type CheckResult, type Engine, POSTGRES } from './engine.ts'
 import { migrate, type NamedMigrations } from './migrate.ts'
@@ -25,7 +26,14 @@ const SIZE_EVERY_MS = 60_000
 const ASK_AGAIN_MS = 200
 const UNCERTAIN_AFTER_MS = 20_000
 
-export async function openPostgres({ url, migrations }: { url: string; migrations: NamedMigrations[] }): Promise<Engine> {
+export interface PostgresOptions {
+  url: string
+  migrations: NamedMigrations[]
+  /** After how long without a statement the server ends a transaction. */
+  idleInTransactionMs?: number
+}
+
+export async function openPostgres({ url, migrations, idleInTransactionMs = 10_000 }: PostgresOptions): Promise<Engine> {
   const settings = {
     connectionString: url,
     types: exactNumbers,
@@ -35,10 +43,12 @@ export async function openPostgres({ url, migrations }: { url: string; migration
     // A server that vanished without a word: its own limit below comes first when it lives.
     query_timeout: 35_000,
     // A transaction that was left open would hold the event log's watermark back for everybody.
-    idle_in_transaction_session_timeout: 10_000,
+    idle_in_transaction_session_timeout: idleInTransactionMs,
     statement_timeout: 30_000,
   } as unknown as pg.PoolConfig
-  const generation = await prepare(new PatientlyQueued(settings as pg.ClientConfig), migrations, url)
+  // A migration may take as long as it takes.
+  const unlimited = { ...settings, statement_timeout: 0, query_timeout: 0 } as pg.ClientConfig
+  const generation = await prepare(new PatientlyQueued(unlimited), migrations, url)
   const engine = new PostgresEngine(settings, generation)
   await engine.measure()
   await engine.listening()
@@ -85,7 +95,7 @@ class PostgresEngine implements Engine {
   }
 
   get sound(): boolean {
-    return this.#bell.connected
+    return this.#bell.reachable
   }
 
   get notices(): string[] {
@@ -112,20 +122,26 @@ class PostgresEngine implements Engine {
     const client = await this.#writing.connect().catch((error) => Promise.reject(translated(error)))
     const connection = new PostgresConnection(client)
     let broken: Error | undefined
-    const onBroken = (error: Error) => {
-      broken = error
-    }
+    let onBroken = (_: Error) => {}
+    // The server ends a transaction that nothing happens in: a handler that hangs must not keep the connection for ever.
+    const lost = new Promise<never>((_, reject) => {
+      onBroken = (error) => {
+        broken = error
+        reject(error)
+      }
+    })
+    lost.catch(() => {})
     client.on('error', onBroken)
     try {
       await client.query('BEGIN ISOLATION LEVEL READ COMMITTED')
-      const value = await job(asTx(builderOn(connection)))
+      const value = await Promise.race([job(asTx(builderOn(connection))), lost])
       await connection.end()
       await this.#commit(client)
       return value
     } catch (error) {
       await connection.end()
       await client.query('ROLLBACK').catch(onBroken)
-      throw translated(broken ?? error)
+      throw translated(error)
     } finally {
       client.off('error', onBroken)
       client.release(broken)
@@ -206,6 +222,7 @@ class Bell {
   readonly #over: Promise<void>
   /** The first attempt to connect has ended, one way or the other. */
   readonly tried: Promise<void>
+  reachable = false
   #client: pg.Client | undefined
   #ringing: Promise<void> | undefined
   #again = false
@@ -221,15 +238,13 @@ class Bell {
     this.#over = this.#stayConnected(tried)
   }
 
-  get connected(): boolean {
-    return this.#client !== undefined
-  }
-
   onRing(listener: () => void): void {
     this.#listeners.push(listener)
   }
 
+  /** Something was just committed, so the server is there. */
   ring(): void {
+    this.reachable = true
     this.#again = true
     this.#ringing ??= this.#notify().finally(() => {
       this.#ringing = undefined
@@ -257,6 +272,7 @@ class Bell {
     while (!signal.aborted) {
       await this.#connection(tried).catch(() => {})
       this.#client = undefined
+      this.reachable = false
       tried()
       await sleep(RECONNECT_MS, undefined, { signal, ref: false }).catch(() => {})
     }
@@ -274,6 +290,7 @@ class Bell {
       await client.query(`LISTEN ${CHANNEL}`)
       if (this.#closing.signal.aborted) return
       this.#client = client
+      this.reachable = true
       tried()
       // What was committed while nobody listened.
       this.#tell()
@@ -310,12 +327,9 @@ async function prepare(client: pg.Client, migrations: NamedMigrations[], url: st
   }
 }
 
-/** Without the password that the address may hold. */
 function unreachable(url: string, error: Error): UsageError {
-  const { host, pathname, searchParams } = new URL(url)
-  const where = `${searchParams.get('host') ?? host}, database "${pathname.slice(1)}"`
   return new UsageError(
-    `PostgreSQL at ${where} cannot be used: ${error.message || String((error as NodeJS.ErrnoException).code)}. Start it, create the database or correct SIGNALBOX_DATABASE_URL, then start Signalbox again.`,
+    `PostgreSQL at ${whereIs(url)} cannot be used: ${error.message || String((error as NodeJS.ErrnoException).code)}. Start it, create the database or correct SIGNALBOX_DATABASE_URL, then start Signalbox again.`,
     { cause: error },
   )
 }

@@ -4,7 +4,7 @@ import { createHost } from '../daemon/host.ts'
 import { openTestApp, type TestApp, test } from '../testing/app.ts'
 import { auditRows, put, rowCounts, withProbe, written } from '../testing/probe.ts'
 import { type Fate, faulty, holdNextWrite, until } from '../testing/signals.ts'
-import { refuse } from './error.ts'
+import { refuse, TransientFault } from './error.ts'
 import { defineEvent } from './event.ts'
 import type { CallRecord } from './log.ts'
 import { defineTool } from './tool.ts'
@@ -379,6 +379,21 @@ describe('transient faults', () => {
     expect(await callsOf(app)).toMatchObject([{ outcome: 'ok' }])
   })
 
+  test.concurrent('[K8] when nobody can tell whether it committed, it is not run again, and the caller is told so', async ({
+    onTestFinished,
+  }) => {
+    const { app, storage } = await withFaults(onTestFinished, 'fails after the commit')
+    app.app.kernel.parts.ledger = { ...app.app.kernel.parts.ledger, committed: () => Promise.reject(new TransientFault('away')) }
+    expect(await app.owner.refused('probe_put')).toMatchObject({
+      code: 'TRANSIENT_ERROR',
+      message: expect.stringContaining('not known'),
+      details: { written: 'unknown' },
+    })
+    expect(await written(app)).toEqual(['row'])
+    const [theCall, itsAudit] = [1, 1]
+    expect(storage.attempts).toBe(theCall + itsAudit)
+  })
+
   test('[K8] nothing else is retried: a defect runs once', async () => {
     const { app, storage } = await withFaults(onTestFinished)
     await app.owner.refused('probe_put', { end: 'defect' })
@@ -387,7 +402,6 @@ describe('transient faults', () => {
   })
 
   test('[K8] a look that storage does not answer is TRANSIENT_ERROR, not a defect', async () => {
-    const { TransientFault } = await import('./error.ts')
     const look = defineTool({
       ...base,
       name: 'probe_look',

@@ -5,6 +5,7 @@ import type { Cursor, EventFilter, NewEvent } from './event.ts'
 import { mapIds, notFound } from './id.ts'
 import type { RateLimit } from './limit.ts'
 import type { CallRecord, Feed, Ledger } from './log.ts'
+import { delay, patiently, RETRIES, RETRY_DELAY_MS } from './patience.ts'
 import { actingFor, inScope, type Lane, mayCall, mayFollow, onLane, type Principal, type RoleRules, SYSTEM } from './policy.ts'
 import { auditJson, redactText, withoutSecrets } from './redact.ts'
 import type { Found, Registry } from './registry.ts'
@@ -70,8 +71,6 @@ export interface KernelParts {
 }
 
 export const DEFAULT_HOLD_MS = 45_000
-const RETRIES = 3
-const RETRY_DELAY_MS = 1_000
 const NEVER = new AbortController().signal
 
 /** One call on its way through the door. */
@@ -154,11 +153,15 @@ export class Kernel {
     return all.filter((found) => !found.tool.internal && !this.#refusal(principal, lane, found))
   }
 
+  /** Whose token this is, or was. */
+  authenticate(secret: string): ReturnType<Identity['authenticate']> {
+    return patiently(() => this.parts.identity.authenticate(this.parts.storage.view, secret))
+  }
+
   async #authenticate(request: Request): Promise<Caller | { error: ErrorBody }> {
     if (request.credential === 'system') return { principal: SYSTEM }
     try {
-      const { secret } = request.credential
-      const found = await this.#patiently(() => this.parts.identity.authenticate(this.parts.storage.view, secret))
+      const found = await this.authenticate(request.credential.secret)
       if (found?.stale) return { principal: found.principal, why: stale(`This token ${found.stale}.`) }
       if (found) return request.actFor === undefined ? found : await this.#actFor(found.principal, request.actFor)
     } catch (error) {
@@ -198,10 +201,10 @@ export class Kernel {
       if (tool.watch && !(value instanceof Refusal))
         value = this.#checked(tool, await tool.watch(this.#watchContext(call, look), done.input, value))
     } else {
-      const resolved = await this.#patiently(() => this.#resolve(this.parts.storage.view, call.principal, tool, input))
+      const resolved = await patiently(() => this.#resolve(this.parts.storage.view, call.principal, tool, input))
       const seen = tool.watch
         ? await tool.watch(this.#watchContext(call, look), resolved)
-        : await this.#patiently(async () => tool.look?.(look, resolved))
+        : await patiently(async () => tool.look?.(look, resolved))
       value = this.#checked(tool, seen)
       this.#auditRead(call, value)
     }
@@ -301,21 +304,9 @@ export class Kernel {
   /** The fault may have struck after the commit: running the call again would apply it twice. */
   async #hasCommitted(call: Call): Promise<boolean> {
     try {
-      return await this.#patiently(() => this.parts.ledger.committed(this.parts.storage.view, call.id))
+      return await patiently(() => this.parts.ledger.committed(this.parts.storage.view, call.id))
     } catch (error) {
       throw new UncertainFault(error)
-    }
-  }
-
-  /** A read that met a passing fault is simply made again. */
-  async #patiently<T>(read: () => Promise<T>): Promise<T> {
-    for (let attempt = 0; ; attempt++) {
-      try {
-        return await read()
-      } catch (error) {
-        if (!(error instanceof TransientFault) || attempt === RETRIES) throw error
-        await delay(RETRY_DELAY_MS)
-      }
     }
   }
 
@@ -395,7 +386,7 @@ export class Kernel {
       view: storage.view,
       ports,
       signal: call.request.signal ?? NEVER,
-      cursor: () => this.#patiently(() => ledger.head(storage.view)),
+      cursor: () => patiently(() => ledger.head(storage.view)),
       tail: (after: Cursor | undefined, filter: EventFilter, limit: number) => feed.read(call.principal, after, filter, limit),
     }
   }
@@ -417,7 +408,7 @@ export class Kernel {
   /** A wait is long: what happened after its token ended is no longer for its eyes. */
   async #requireLiving(principal: Principal): Promise<void> {
     if (principal.kind === 'system') return
-    if (await this.#patiently(() => this.parts.identity.refresh(this.parts.storage.view, principal))) return
+    if (await patiently(() => this.parts.identity.refresh(this.parts.storage.view, principal))) return
     throw stale('This token ended during the wait.')
   }
 
@@ -478,6 +469,7 @@ export class Kernel {
         code: 'TRANSIENT_ERROR',
         message: `Storage went away while this was being written (${error.message}); whether it was is not known.`,
         hint: 'Look before you do it again. With an idempotency_key, repeating the call is safe.',
+        details: { written: 'unknown' },
       }
     if (error instanceof TransientFault)
       return { code: 'TRANSIENT_ERROR', message: `Storage did not answer (${error.message}); ${written}.`, hint: 'Try again in a moment.' }
@@ -532,8 +524,4 @@ function sayMissing(issue: z.core.$ZodIssue): string {
 
 function stackOf(error: unknown): string {
   return redactText(error instanceof Error ? (error.stack ?? error.message) : String(error))
-}
-
-function delay(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms))
 }

@@ -182,7 +182,7 @@ function whenOver(c: Ctx, then: () => void): void {
 
 async function requirePrincipal(c: Ctx, parts: HttpParts): Promise<{ principal: Principal; secret: string }> {
   const secret = bearer(c)
-  const found = secret ? await parts.kernel.parts.identity.authenticate(parts.kernel.parts.storage.view, secret) : undefined
+  const found = secret ? await parts.kernel.authenticate(secret) : undefined
   if (!secret || !found) throw new Refusal(refused(parts, c))
   if (found.stale) {
     parts.kernel.parts.countRefusal(found.principal.id, 'AUTH_STALE_TOKEN')

@@ -186,7 +186,7 @@ function tellOf(server: Server, feed: Feed, principal: Principal, updates: Updat
 }
 
 async function current(kernel: Kernel, connection: McpConnection): Promise<Principal> {
-  const found = await kernel.parts.identity.authenticate(kernel.parts.storage.view, connection.secret)
+  const found = await kernel.authenticate(connection.secret)
   if (!found || found.stale)
     throw new ProtocolError(ProtocolErrorCode.InvalidRequest, 'This token is no longer valid. Reconnect with a new one.', {
       code: 'AUTH_STALE_TOKEN',

@@ -71,8 +71,8 @@ async function greet(socket: Socket, parts: SocketParts, onProven: (token: strin
   const hello = parseHello(line)
   if (!hello) return void refuse('INVALID_INPUT', 'This socket speaks to `signalbox mcp` of the same version.')
   if (hello.home !== parts.home) return void refuse('CONFLICT', `This daemon serves ${parts.home}, not ${hello.home}.`)
-  const { identity, storage, registry } = parts.kernel.parts
-  const found = await identity.authenticate(storage.view, hello.token)
+  const { registry } = parts.kernel.parts
+  const found = await parts.kernel.authenticate(hello.token)
   if (!found) {
     parts.kernel.parts.countRefusal('socket', 'UNAUTHENTICATED')
     return void refuse('UNAUTHENTICATED', 'This daemon did not issue that token.')

@@ -1,11 +1,12 @@
 import { encodeCursor } from '../../src/db/engine.ts'
+import type { DaemonOptions } from '../../src/testing/daemon.ts'
 import { type Cast, hire } from './cast.ts'
 import { Journal } from './journal.ts'
 import { Mortal } from './mortal.ts'
 import { Random } from './random.ts'
 import { heardByAll, pause } from './stop.ts'
 import { StreamReader } from './stream-reader.ts'
-import { checkStream, type Verdict, verify } from './verify.ts'
+import { type Contents, checkStream, type Verdict, verify } from './verify.ts'
 
 export interface KillReport extends Verdict {
   seed: number
@@ -25,27 +26,41 @@ export interface KillReport extends Verdict {
  * Sixteen writers, and a daemon that is killed again and again under them: at a random time, in the moment in which an
  * acknowledgement arrives, or while it starts. Then everything is compared.
  */
-export async function killUnderLoad(seed: number, strikes: number): Promise<KillReport> {
+export function killUnderLoad(seed: number, strikes: number): Promise<KillReport> {
+  return strikeUnderLoad(seed, strikes, { strike: killDaemon })
+}
+
+export interface Ordeal {
+  options?: DaemonOptions
+  strike(mortal: Mortal, journal: Journal, random: Random): Promise<void>
+  /** Watches meanwhile; what it returns is called at the end and tells what was wrong. */
+  beside?(mortal: Mortal): () => Promise<string[]>
+  /** What is stored, where it is not in the state folder. */
+  read?(): Promise<Contents>
+}
+
+export async function strikeUnderLoad(seed: number, strikes: number, ordeal: Ordeal): Promise<KillReport> {
   const random = new Random(seed)
-  const mortal = await Mortal.start()
+  const mortal = await Mortal.start(ordeal.options)
   try {
     const journal = new Journal()
     const cast = await hire(mortal, journal, random)
     const sessions = cast.writers.map((writer) => writer.plan.caller.session())
     const stream = new StreamReader({ target: mortal, token: mortal.daemon.token, after: encodeCursor(1, 0) })
+    const beside = ordeal.beside?.(mortal)
     const stop = heardByAll()
     const writing = cast.writers.map((writer) => writer.run(stop.signal))
 
-    for (let i = 0; i < strikes; i++) await strike(mortal, journal, random)
+    for (let i = 0; i < strikes; i++) await ordeal.strike(mortal, journal, random)
     stop.abort()
     await Promise.all(writing)
 
-    const { contents, lost, doubled, wrong } = await verify(mortal.daemon, journal)
+    const { contents, lost, doubled, wrong } = await verify(mortal.daemon, journal, await ordeal.read?.())
     const log = contents.events.map((event) => event.seq)
-    await stream.reaches(log.length)
+    await stream.counts(log.length)
     stream.close()
     checkStream('the stream', stream.seen, log, wrong)
-    wrong.push(...stream.problems)
+    wrong.push(...stream.problems, ...((await beside?.()) ?? []))
     checkResumed(cast, sessions, mortal.deaths, wrong)
     await cast.close()
     const kills = mortal.deaths
@@ -59,12 +74,17 @@ export async function killUnderLoad(seed: number, strikes: number): Promise<Kill
   }
 }
 
-async function strike(mortal: Mortal, journal: Journal, random: Random): Promise<void> {
-  if (random.chance(0.3)) await acknowledgements(journal, 1 + random.below(150))
-  else await pause(random.below(900))
+export async function killDaemon(mortal: Mortal, journal: Journal, random: Random): Promise<void> {
+  await someTime(journal, random)
   await mortal.end('SIGKILL')
   if (random.chance(0.2)) await mortal.killWhileStarting(random.below(600))
   await mortal.start()
+}
+
+/** At a random time, or in the moment in which an acknowledgement arrives. */
+export async function someTime(journal: Journal, random: Random): Promise<void> {
+  if (random.chance(0.3)) await acknowledgements(journal, 1 + random.below(150))
+  else await pause(random.below(900))
 }
 
 /** Resolves with the nth acknowledgement from now, in the moment it arrives. */

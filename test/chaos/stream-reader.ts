@@ -1,6 +1,6 @@
 import { type Agent, type ClientRequest, type IncomingMessage, request } from 'node:http'
-import { decodeCursor } from '../../src/db/engine.ts'
 import { type Deferred, deferred } from '../../src/testing/signals.ts'
+import { seqOf } from './cursor.ts'
 
 export interface ReaderPlan {
   target: { url: string; up?: Promise<void> }
@@ -25,7 +25,7 @@ export class StreamReader {
   #request: ClientRequest | undefined
   #closed = false
   #rested = 0
-  #goal: { seq: number; reached: Deferred } | undefined
+  #goal: { met(): boolean; reached: Deferred } | undefined
   readonly connected: Promise<void>
   readonly #connected = deferred()
 
@@ -37,9 +37,18 @@ export class StreamReader {
   }
 
   /** Resolves when it has seen this event or a later one. */
-  async reaches(seq: number): Promise<void> {
-    if ((this.seen.at(-1) ?? 0) >= seq) return
-    this.#goal = { seq, reached: deferred() }
+  reaches(seq: number): Promise<void> {
+    return this.#until(() => (this.seen.at(-1) ?? 0) >= seq)
+  }
+
+  /** Resolves when it has seen so many. */
+  counts(events: number): Promise<void> {
+    return this.#until(() => this.seen.length >= events)
+  }
+
+  async #until(met: () => boolean): Promise<void> {
+    if (met()) return
+    this.#goal = { met, reached: deferred() }
     await this.#goal.reached.promise
   }
 
@@ -101,8 +110,8 @@ export class StreamReader {
       this.#last = id
       // Without data it only says where the stream stands.
       if (!/^data: /m.test(frame)) continue
-      this.seen.push(decodeCursor(id)?.seq ?? Number.NaN)
+      this.seen.push(seqOf(id))
     }
-    if (this.#goal && (this.seen.at(-1) ?? 0) >= this.#goal.seq) this.#goal.reached.resolve()
+    if (this.#goal?.met()) this.#goal.reached.resolve()
   }
 }

@@ -2,14 +2,17 @@ import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite'
 import type { CoreTables } from '../../src/db/core.ts'
-import { decodeCursor, encodeCursor } from '../../src/db/engine.ts'
+import { encodeCursor } from '../../src/db/engine.ts'
 import type { TestDaemon } from '../../src/testing/daemon.ts'
 import type { Fields } from './callers.ts'
+import { seqOf } from './cursor.ts'
 import { type Entry, type Journal, MARKER } from './journal.ts'
 
 type EventRow = Omit<CoreTables['events'], 'data'> & { data: Fields }
 type CallRow = Pick<CoreTables['calls'], 'seq' | 'id' | 'tool' | 'outcome' | 'code' | 'principal' | 'token'> & {
   marker: string | undefined
+  /** In the order of commits, which on PostgreSQL is not that of the numbers. */
+  place: number
 }
 interface TaskRow {
   id: string
@@ -26,8 +29,10 @@ interface NoteRow {
   body: string
 }
 
-/** Everything that is stored, read on a connection of our own. */
+/** Everything that is stored, read on a connection of our own, in the order of commits. */
 export interface Contents {
+  /** Whether the numbers of events have no gaps. */
+  dense: boolean
   events: EventRow[]
   calls: CallRow[]
   tasks: Map<string, TaskRow>
@@ -60,6 +65,7 @@ export function readContents(file: string): Contents {
   try {
     db.exec('BEGIN')
     return {
+      dense: true,
       events: all('SELECT * FROM events ORDER BY seq').map((row) => ({ ...row, data: JSON.parse(row.data) })),
       calls: readCalls(db),
       tasks: new Map(all('SELECT id, title, description, status, version, deleted_at FROM tasks').map((row) => [row.id, row])),
@@ -81,15 +87,18 @@ export function readContents(file: string): Contents {
 function readCalls(db: DatabaseSyncInstance): CallRow[] {
   const rows: CallRow[] = []
   for (const row of db.prepare('SELECT seq, id, tool, outcome, code, principal, token, input FROM calls ORDER BY seq').iterate()) {
-    const { input, ...call } = row as Omit<CallRow, 'marker'> & { input: string }
-    rows.push({ ...call, marker: MARKER.exec(input)?.[0] })
+    const { input, ...call } = row as Omit<CallRow, 'marker' | 'place'> & { input: string }
+    rows.push({ ...call, place: call.seq, marker: MARKER.exec(input)?.[0] })
   }
   return rows
 }
 
 /** Compares what the clients were told with what is stored, and both with what the daemon says now. */
-export async function verify(daemon: TestDaemon, journal: Journal): Promise<Verdict & { contents: Contents }> {
-  const contents = readContents(join(daemon.home, 'signalbox.db'))
+export async function verify(
+  daemon: TestDaemon,
+  journal: Journal,
+  contents: Contents = readContents(join(daemon.home, 'signalbox.db')),
+): Promise<Verdict & { contents: Contents }> {
   const verdict: Verdict = { lost: [], doubled: [], wrong: [...contents.problems, ...journal.wrong] }
   checkLog(contents, await mutatingTools(daemon), verdict)
   checkTasks(contents, verdict)
@@ -100,18 +109,18 @@ export async function verify(daemon: TestDaemon, journal: Journal): Promise<Verd
 }
 
 /** Each event belongs to a call, each call that wrote has its events, and both tables tell one order. */
-export function checkLog({ events, calls }: Contents, mutating: Set<string>, { wrong }: Verdict): void {
+export function checkLog({ events, calls, dense }: Contents, mutating: Set<string>, { wrong }: Verdict): void {
   const byId = new Map(calls.map((call) => [call.id, call]))
   if (byId.size !== calls.length) wrong.push('a call id stands twice in the audit')
   const withEvents = new Set<string>()
   let latest = 0
   for (const [i, event] of events.entries()) {
-    if (event.seq !== i + 1) return void wrong.push(`event ${i + 1} is missing: the next one is ${event.seq}`)
+    if (dense && event.seq !== i + 1) return void wrong.push(`event ${i + 1} is missing: the next one is ${event.seq}`)
     const call = byId.get(event.call_id)
     if (!call) wrong.push(`event ${event.seq} ${event.type} has no call`)
     else if (call.outcome !== 'ok') wrong.push(`event ${event.seq} ${event.type} comes from a call that ended ${call.outcome}`)
-    else if (call.seq < latest) wrong.push(`event ${event.seq} and its call were not committed together`)
-    latest = call?.seq ?? latest
+    else if (call.place < latest) wrong.push(`event ${event.seq} and its call were not committed together`)
+    latest = call?.place ?? latest
     withEvents.add(event.call_id)
   }
   for (const call of calls)
@@ -247,7 +256,8 @@ async function checkApi(daemon: TestDaemon, contents: Contents, { wrong }: Verdi
     if (!same) wrong.push(`task_get shows ${row.id} otherwise than it is stored`)
   }
   const shown = await auditOf(daemon, 'task_note')
-  const stored = calls.filter((call) => call.tool === 'task_note' && call.outcome === 'ok').map((call) => call.id)
+  const noted = calls.filter((call) => call.tool === 'task_note' && call.outcome === 'ok')
+  const stored = noted.toSorted((a, b) => a.seq - b.seq).map((call) => call.id)
   if (!isDeepStrictEqual(shown, stored)) wrong.push(`audit_tail shows ${shown.length} notes, stored are ${stored.length}`)
 }
 
@@ -258,7 +268,7 @@ async function checkShownEvents(daemon: TestDaemon, events: EventRow[], wrong: s
     if (!page.events.length) return void wrong.push(`event_wait ends at ${at} of ${events.length} events`)
     for (const shown of page.events as Fields[]) {
       const row = events[at++]
-      const same = row?.seq === decodeCursor(shown.cursor)?.seq && row?.type === shown.type && isDeepStrictEqual(row?.data, shown.data)
+      const same = row?.seq === seqOf(shown.cursor) && row?.type === shown.type && isDeepStrictEqual(row?.data, shown.data)
       if (!same) return void wrong.push(`event_wait shows ${shown.cursor} ${shown.type} where ${row?.seq} ${row?.type} is stored`)
     }
     cursor = page.cursor

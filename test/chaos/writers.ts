@@ -67,7 +67,7 @@ export class Writer {
       if (outcome.kind === 'lost') await this.#daemonBack(outcome.why)
       const again = outcome.kind === 'lost' || (outcome.kind === 'refusal' && TURNED_AWAY.includes(outcome.value.code))
       if (again && intent.key !== undefined && !this.#ended) continue
-      const kind = outcome.kind === 'lost' ? 'unknown' : outcome.kind
+      const kind = outcome.kind === 'lost' || outcome.value.details?.written === 'unknown' ? 'unknown' : outcome.kind
       const value = outcome.kind === 'lost' ? { why: outcome.why } : outcome.value
       const entry: Entry = { ...intent, writer, principal, way: caller.way, outcome: kind, value, sent }
       this.#learn(entry)
