@@ -18,7 +18,7 @@ export default defineConfig({
         test: {
           ...common,
           name: 'postgres',
-          include: ['src/capabilities/*/*.test.ts', 'src/kernel/**/*.test.ts'],
+          include: ['src/capabilities/*/*.test.ts', 'src/kernel/**/*.test.ts', 'src/adapters/effects-*/*.test.ts'],
           globalSetup: ['test/global-setup.ts', 'test/postgres-setup.ts'],
         },
       },
