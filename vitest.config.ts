@@ -12,7 +12,15 @@ export default defineConfig({
   test: {
     maxWorkers: 2,
     projects: [
-      { test: { ...common, name: 'sqlite', include: ['src/**/*.test.ts', 'test/**/*.test.ts'], globalSetup: 'test/global-setup.ts' } },
+      {
+        test: {
+          ...common,
+          name: 'sqlite',
+          include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+          exclude: [...common.exclude, 'src/adapters/effects-graphile/**'],
+          globalSetup: 'test/global-setup.ts',
+        },
+      },
       {
         // Every capability is written once and must hold on both engines.
         test: {

@@ -12,7 +12,7 @@ export interface EffectRow {
   state: EffectState
   attempts: number
   max_attempts: number
-  /** Database time, like every time here: a daemon's clock may jump. */
+  /** Database time, like every time here: a daemon's clock may jump. 0 when it waits for no time. */
   run_at: number
   owner: string | null
   /** Grows with every claim: a late writer with an older one is refused. */
@@ -60,14 +60,14 @@ export function effectStore(tx: Tx, facts: EngineFacts) {
             state: 'waiting' as const,
             attempts: 0,
             max_attempts: effect.attempts,
-            run_at: soon(effect.delayMs ?? 0),
+            run_at: effect.delayMs ? soon(effect.delayMs) : 0,
             owner: null,
             epoch: 0,
             lease_until: 0,
             cut_off: 0,
             error: null,
             call_id: effect.callId,
-            created_at: now,
+            created_at: behindTheLast(effect.queue),
             finished_at: null,
           })),
         )
@@ -114,7 +114,7 @@ export function effectStore(tx: Tx, facts: EngineFacts) {
         .set({
           state: decision === 'retry' ? 'waiting' : 'dropped',
           attempts: 0,
-          run_at: now,
+          run_at: 0,
           cut_off: sql<number>`CASE WHEN state = 'unknown' THEN 0 ELSE cut_off END`,
           finished_at: decision === 'drop' ? now : null,
         })
@@ -134,7 +134,7 @@ export function effectStore(tx: Tx, facts: EngineFacts) {
     due: async (limit: number) => {
       const found = await sql<{ id: string }>`
         SELECT e.id FROM effects AS e WHERE e.state IN ('waiting', 'running') AND ${ripe} AND NOT ${held}
-        ORDER BY e.run_at, e.id LIMIT ${limit}`.execute(db)
+        ORDER BY e.created_at, e.id LIMIT ${limit}`.execute(db)
       return found.rows.map((row) => row.id)
     },
 
@@ -169,13 +169,20 @@ export function effectStore(tx: Tx, facts: EngineFacts) {
         .execute(),
   }
 
+  /** The line is in the order of this time: a clock that went back must not let anybody jump the queue. */
+  function behindTheLast(queue: string | undefined): RawBuilder<number> {
+    if (queue === undefined) return now
+    return sql<number>`(SELECT CASE WHEN max(o.created_at) >= ${now} THEN max(o.created_at) + 1 ELSE ${now} END
+      FROM effects AS o WHERE o.queue = ${queue} AND o.state IN ('waiting', 'running'))`
+  }
+
   function ending(row: EffectRow, outcome: Outcome, backOffBaseMs: number) {
     if (outcome.state === 'done') return { state: 'done' as const, cut_off: 0, error: null, finished_at: now }
     const error = outcome.error.slice(0, 2_000)
     if (!('cutOff' in outcome)) return { state: outcome.state, error, finished_at: now }
     const cut_off = outcome.cutOff ? 1 : 0
     // Told to stop, it did not fail: that was no attempt.
-    if (outcome.state === 'stopped') return { state: 'waiting' as const, cut_off, attempts: row.attempts - 1, run_at: now }
+    if (outcome.state === 'stopped') return { state: 'waiting' as const, cut_off, attempts: row.attempts - 1, run_at: 0 }
     if (row.attempts >= row.max_attempts) return { state: 'dead' as const, cut_off, error, finished_at: now }
     return { state: 'waiting' as const, cut_off, error, run_at: soon(backOffMs(row.attempts, backOffBaseMs)) }
   }

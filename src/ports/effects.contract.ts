@@ -231,7 +231,7 @@ export function effectsContract(): void {
   })
 
   describe('leases', () => {
-    test('[X8] of 100 that claim one effect exactly one gets it; a late writer with an old epoch is refused', async () => {
+    test('[F8] [X8] of 100 that claim one effect exactly one gets it; a late writer with an old epoch is refused', async () => {
       const app = await open()
       const { engine } = app.app
       const { id } = await leaveCutOff(app, { name: 'a' })

@@ -13,7 +13,8 @@ export const TASK = 'signalbox_effect'
 export async function addJobs(tx: Tx, ids: string[]): Promise<void> {
   await sql`
     SELECT graphile_worker.add_job(${sql.lit(TASK)}, json_build_object('id', id), job_key := id,
-      run_at := to_timestamp((CASE WHEN state = 'running' THEN lease_until + 1 ELSE run_at END) / 1000.0))
+      run_at := CASE WHEN state = 'running' THEN to_timestamp((lease_until + 1) / 1000.0) WHEN run_at > 0 THEN to_timestamp(run_at / 1000.0)
+        ELSE least(to_timestamp(created_at / 1000.0), clock_timestamp()) END)
     FROM effects WHERE id = ANY(${ids}::text[]) AND state IN ('waiting', 'running') ORDER BY created_at, id`.execute(tables(tx))
 }
 

@@ -93,6 +93,10 @@ async function decide(ctx: RunContext, effect_id: string, decision: 'retry' | 'd
 
 function effectView(row: EffectRow): z.output<typeof EffectView> {
   const { id, type, state, queue, attempts, max_attempts, error, call_id } = row
-  const times = { due_at: iso(row.run_at), created_at: iso(row.created_at), finished_at: isoOrNull(row.finished_at) }
+  const times = {
+    due_at: iso(Math.max(row.run_at, row.created_at)),
+    created_at: iso(row.created_at),
+    finished_at: isoOrNull(row.finished_at),
+  }
   return { id, type, state, queue, attempts, max_attempts, error, call_id, payload: redact(JSON.parse(row.payload)), ...times }
 }

@@ -4,7 +4,7 @@ import { basename, join } from 'node:path'
 import { runMigrations } from 'graphile-worker'
 import { capabilities } from '../../../src/capabilities/index.ts'
 import { openPostgres } from '../../../src/db/postgres.ts'
-import { type Cluster, createDatabase, dropDatabase, startCluster, TEMPLATE } from '../../../src/testing/databases.ts'
+import { administer, type Cluster, createDatabase, startCluster, TEMPLATE } from '../../../src/testing/databases.ts'
 
 export interface Place {
   database: string
@@ -34,16 +34,26 @@ export async function postgresPlaces(): Promise<Places> {
   const engine = await openPostgres({ url, migrations: capabilities.map((c) => ({ owner: c.name, migrations: c.migrations ?? [] })) })
   await engine.close()
   await runMigrations({ connectionString: url })
+  // Emptying one that is there is ten times as fast as making another.
+  const used: string[] = []
   return {
     async fresh() {
       const world = mkdtempSync(join(tmpdir(), 'signalbox-world-'))
-      const database = await createDatabase(cluster.folder, basename(world), TEMPLATE)
+      const database = used.pop() ?? (await createDatabase(cluster.folder, basename(world), TEMPLATE))
       const remove = async () => {
-        await dropDatabase(cluster.folder, basename(world))
         rmSync(world, { recursive: true, force: true })
+        await administer(database, EMPTY)
+        used.push(database)
       }
       return { world, database, remove }
     },
     close: () => cluster.remove(),
   }
 }
+
+const EMPTY = `
+  DO $$ BEGIN
+    EXECUTE (SELECT 'TRUNCATE ' || string_agg(format('%I', tablename), ', ') FROM pg_tables
+      WHERE schemaname = 'public' AND tablename NOT IN ('migrations', 'meta'));
+  END $$;
+  DELETE FROM graphile_worker._private_jobs;`
