@@ -146,8 +146,6 @@ export interface ReactorParts {
 export async function react(parts: ReactorParts, claim: Claim): Promise<Outcome> {
   const effect = parts.types.get(claim.type)
   if (!effect) return { state: 'dead', error: `No capability of this daemon knows the effect ${claim.type}.` }
-  const payload = effect.payload.safeParse(claim.payload)
-  if (!payload.success) return { state: 'dead', error: `Its payload does not fit ${claim.type}: ${payload.error.message}` }
   const ctx: EffectContext = {
     effectId: claim.id,
     attempt: claim.attempt,
@@ -157,6 +155,8 @@ export async function react(parts: ReactorParts, claim: Claim): Promise<Outcome>
   }
   let { cutOff } = claim
   try {
+    const payload = effect.payload.safeParse(claim.payload)
+    if (!payload.success) return { state: 'dead', error: `Its payload does not fit ${claim.type}: ${payload.error.message}` }
     const before = cutOff ? ((await effect.recognise?.(ctx, payload.data)) ?? 'unknown') : 'not_done'
     if (before === 'done') return { state: 'done' }
     if (before === 'unknown') return { state: 'unknown', error: 'An earlier attempt was cut off; whether it was done is not known.' }

@@ -3,6 +3,8 @@ import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { type App, createApp } from '../../daemon/app.ts'
 import { effectStore } from '../../db/effect-store.ts'
 import { tables } from '../../db/tables.ts'
+import { openTestApp } from '../../testing/app.ts'
+import { createDatabase, startCluster } from '../../testing/databases.ts'
 import {
   type EffectApp,
   effectProbe,
@@ -168,4 +170,28 @@ describe('effects on graphile-worker', () => {
     expect([...app.world.done, ...other.world.done]).toEqual(['a'])
     await other.close()
   })
+})
+
+test('[X14] PostgreSQL goes away in the middle and comes back: what runs is written down, what waits is done, once', {
+  timeout: 60_000,
+}, async () => {
+  const cluster = startCluster({ durable: true })
+  onTestFinished(() => cluster.remove())
+  const world = new World()
+  const app = await openTestApp({
+    database: await createDatabase(cluster.folder, 'away'),
+    capabilities: effectProbe(world),
+    // A lease that outlasts the outage: the daemon keeps what it has.
+    effectTimes: { ...QUICK, leaseMs: 20_000 },
+  })
+  onTestFinished(() => app.close())
+  await enqueue(app, { name: 'a', queue: 'q', holds: true }, { name: 'b', queue: 'q' }, { name: 'c', delay_ms: 500 })
+  await world.began('a')
+  cluster.stop('immediate')
+  world.letGo('a')
+  await until(() => world.log.includes('-a'))
+  cluster.start()
+  await until(async () => Object.values(await states(app).catch(() => ({}))).join() === 'done,done,done', 30_000)
+  expect(world.log).toHaveLength(6)
+  expect(world.asked).toEqual([])
 })

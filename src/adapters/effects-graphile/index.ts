@@ -11,6 +11,8 @@ import { addJobs, TASK } from './jobs.ts'
 const AT_ONCE = 8
 const CONNECTIONS = 4
 const RESTART_MS = 1_000
+/** Claimed in the moment in which the daemon began to stop: it was not begun, so it is not cut off either. */
+const notNow: Work = async ({ cutOff }) => ({ state: 'stopped', error: 'The daemon stops.', cutOff })
 const silent = new Logger(() => () => {})
 
 /**
@@ -31,12 +33,11 @@ export async function createGraphileEffects(parts: EffectsParts, url: string): P
   let running: Promise<void> | undefined
 
   async function perform(id: string): Promise<void> {
-    const row = work && (await engine.write((tx) => claim(tx, id)))
-    if (!work) return giveBack(id)
-    if (!row) return
+    const row = stopping() ? undefined : await engine.write((tx) => claim(tx, id))
+    if (!row) return stopping() ? giveBack(id) : undefined
     const attempt = new Attempt(parts, row)
     attempts.add(attempt)
-    await attempt.run(work, handOn).finally(() => attempts.delete(attempt))
+    await attempt.run(work ?? notNow, handOn).finally(() => attempts.delete(attempt))
   }
 
   /** A job that came too early, or while the lease of an owner that may be dead still runs, must come again. */
