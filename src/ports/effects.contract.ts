@@ -70,6 +70,17 @@ export function effectsContract(): void {
       await become(app, { late: 'done', soon: 'done' })
       expect((await effectRows(app))[0]?.finished_at).toBeGreaterThanOrEqual(late?.run_at as number)
     })
+
+    test('[X4] one that is far away makes nobody else wait, whenever they come', async () => {
+      const app = await open()
+      await enqueue(app, { name: 'far', delay_ms: 600_000 })
+      const names = Array.from({ length: 60 }, (_, i) => `n${i}`)
+      for (const name of names) {
+        await enqueue(app, { name })
+        if (name.endsWith('7')) await app.world.began(name)
+      }
+      await until(() => app.world.done.length === names.length)
+    })
   })
 
   describe('failing', () => {

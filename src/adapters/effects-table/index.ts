@@ -20,24 +20,25 @@ export function createTableEffects(parts: EffectsParts): Effects {
   function wake(): void {
     again = true
     filling ??= fill()
-      .catch(() => later(TRY_AGAIN_MS))
-      .finally(() => {
+      .then(
+        () => true,
+        () => later(TRY_AGAIN_MS),
+      )
+      .then((looked) => {
         filling = undefined
         // A wake between the last look and here would otherwise be lost.
-        if (again && work && !timer) wake()
+        if (looked && again && work) wake()
       })
   }
 
   async function fill(): Promise<void> {
-    clearTimeout(timer)
-    timer = undefined
     while (again && work) {
       again = false
       // Those that run here come on top: after a jump of the clock their leases seem to be over.
       for (const id of await store().due(AT_ONCE + running.size)) if (work && !running.has(id)) await begin(id, work)
+      const next = await store().nextInMs()
+      if (next !== undefined) later(next)
     }
-    const next = await store().nextInMs()
-    if (next !== undefined) later(next)
   }
 
   async function begin(id: string, doWork: Work): Promise<void> {
@@ -53,6 +54,7 @@ export function createTableEffects(parts: EffectsParts): Effects {
   }
 
   function later(ms: number): void {
+    clearTimeout(timer)
     if (work) timer = setTimeout(wake, Math.min(Math.max(ms, 1), LONGEST_TIMER_MS))
   }
 
