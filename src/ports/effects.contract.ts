@@ -27,6 +27,20 @@ export function effectsContract(): void {
       expect(app.world.done.sort()).toEqual(['answered', 'refused'])
     })
 
+    test('[X1] what is enqueued in a transaction that is taken back was never there', async () => {
+      const app = await open()
+      const { engine, kernel, host } = app.app
+      const effect = { id: host.id('effect'), type: 'probe.known', payload: { name: 'back' }, callId: host.id('call'), attempts: 3 }
+      const takenBack = engine.write(async (tx) => {
+        await kernel.parts.effects.enqueue(tx, [effect])
+        throw new Error('taken back')
+      })
+      await expect(takenBack).rejects.toThrow('taken back')
+      await enqueue(app, { name: 'a' })
+      await become(app, { a: 'done' })
+      expect(app.world.log).toEqual(['+a', '-a'])
+    })
+
     test('[X1] a replayed call brings its effects once', async () => {
       const app = await open()
       const once = { effects: [{ payload: { name: 'a' } }], idempotency_key: 'k' }
