@@ -9,7 +9,7 @@ const common = {
 }
 
 /** What only a server can show. */
-const POSTGRES_ONLY = ['src/db/postgres*.test.ts', 'test/**/postgres*.test.ts']
+const POSTGRES_ONLY = ['src/db/postgres*.test.ts', 'src/adapters/effects-graphile/*.test.ts', 'test/**/postgres*.test.ts']
 
 const sqlite = {
   ...common,
@@ -23,7 +23,7 @@ const sqlite = {
 const postgres = {
   ...common,
   name: 'postgres',
-  include: ['src/capabilities/*/*.test.ts', 'src/kernel/**/*.test.ts', ...POSTGRES_ONLY],
+  include: ['src/capabilities/*/*.test.ts', 'src/kernel/**/*.test.ts', 'src/adapters/effects-*/*.test.ts', ...POSTGRES_ONLY],
   globalSetup: ['test/global-setup.ts', 'test/postgres-setup.ts'],
 }
 

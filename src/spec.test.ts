@@ -30,7 +30,7 @@ function citations(source: string): string[] {
   return names.flatMap((name) => [...name.matchAll(/\[([A-Z]+[0-9]+)\]/g)].map((match) => match[1] as string))
 }
 
-const cited = files('.test.ts').flatMap((file) => citations(read(file)).map((id) => ({ id, file })))
+const cited = [...files('.test.ts'), ...files('.contract.ts')].flatMap((file) => citations(read(file)).map((id) => ({ id, file })))
 
 describe('rules and the tests that cite them', () => {
   test('there are some of both', () => {

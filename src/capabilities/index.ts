@@ -12,4 +12,5 @@ const settingDefinitions: Record<string, SettingDefinition> = Object.assign({}, 
 
 /** What the daemon and its streams act on themselves. */
 export { createIdentity, ensureOwner, tokenEnded, tokenRotated } from './agent/index.ts'
+export { effectStuck } from './effect/index.ts'
 export { settingChanged, storedSettings } from './system/index.ts'

@@ -2,25 +2,29 @@ import { createTableEffects } from '../adapters/effects-table/index.ts'
 import {
   capabilities as allCapabilities,
   createIdentity,
+  effectStuck,
   ensureOwner,
   settingChanged,
   storedSettings,
   tokenRotated,
 } from '../capabilities/index.ts'
+import { effectStore } from '../db/effect-store.ts'
 import type { Engine } from '../db/engine.ts'
 import { openEngine } from '../db/open.ts'
 import { dialects as allDialects } from '../dialects/index.ts'
 import { AuditBuffer } from '../kernel/audit.ts'
 import type { Capability } from '../kernel/capability.ts'
 import type { Dialect } from '../kernel/dialect.ts'
-import { react } from '../kernel/effect.ts'
+import { EFFECT_TIMES, type EffectTimes, react } from '../kernel/effect.ts'
 import { type Host, type Identity, Kernel } from '../kernel/invoke.ts'
 import { RateLimit } from '../kernel/limit.ts'
 import { type CallRecord, Feed } from '../kernel/log.ts'
+import { SYSTEM } from '../kernel/policy.ts'
 import { Registry } from '../kernel/registry.ts'
 import { Settings } from '../kernel/settings.ts'
+import { canonicalJson } from '../kernel/text.ts'
 import type { Ports } from '../kernel/tool.ts'
-import type { Effects } from '../ports/effects.ts'
+import type { Effects, EffectsParts } from '../ports/effects.ts'
 import { createHost } from './host.ts'
 import { VERSION } from './version.ts'
 
@@ -37,6 +41,7 @@ export interface AppOptions {
   capabilities?: Capability[]
   dialects?: Dialect[]
   host?: Host
+  effectTimes?: EffectTimes
 }
 
 export interface App {
@@ -53,8 +58,9 @@ export interface App {
 }
 
 const MOST_OPEN_CALLS = 2_000
-const HOUSEKEEPING_MS = 3_600_000
+const HOUR_MS = 3_600_000
 const EFFECTS_DRAIN_MS = 2_000
+const EFFECTS_KEPT_MS = 7 * 24 * HOUR_MS
 
 /** The one place where the parts are put together. */
 export async function createApp(options: AppOptions): Promise<App> {
@@ -76,7 +82,22 @@ export async function createApp(options: AppOptions): Promise<App> {
   )
 
   const ports = { ...options.ports, daemon: createDaemonPort(engine, feed, counts) }
-  const effects = await createEffects(engine, options.database, host.id('daemon'))
+  const effects = await createEffects(options.database, {
+    engine,
+    owner: host.id('daemon'),
+    times: options.effectTimes ?? EFFECT_TIMES,
+    onStuck: (tx, { id, type, state, error, call_id }) =>
+      ledger.append(
+        tx,
+        [effectStuck({ subject: id, audience: 'people' }, { type, state: state as 'dead' | 'unknown', error: error ?? '' })],
+        {
+          id: call_id,
+          at: host.now(),
+          actor: SYSTEM.id,
+        },
+      ),
+    onStuckCommitted: () => void feed.pump(),
+  })
   const isCurrent = async (secret: string) => {
     const found = await identity.authenticate(engine.view, secret)
     return found !== undefined && found.stale === undefined
@@ -113,8 +134,13 @@ export async function createApp(options: AppOptions): Promise<App> {
   )
   const housekeeping = setInterval(() => {
     limit.sweep()
-    void engine.write((tx) => ledger.forget(tx, host.now())).catch(() => {})
-  }, HOUSEKEEPING_MS)
+    void engine
+      .write(async (tx) => {
+        await ledger.forget(tx, host.now())
+        await effectStore(tx, engine.facts).forget(EFFECTS_KEPT_MS)
+      })
+      .catch(() => {})
+  }, HOUR_MS)
   housekeeping.unref()
 
   return {
@@ -138,14 +164,15 @@ export async function createApp(options: AppOptions): Promise<App> {
   }
 }
 
-async function createEffects(engine: Engine, database: string, owner: string): Promise<Effects> {
-  if (engine.facts.name === 'sqlite') return createTableEffects(engine, owner)
-  return (await import('../adapters/effects-graphile/index.ts')).createGraphileEffects(engine, database, owner)
+async function createEffects(database: string, parts: EffectsParts): Promise<Effects> {
+  if (!parts.engine.facts.shared) return createTableEffects(parts)
+  return (await import('../adapters/effects-graphile/index.ts')).createGraphileEffects(parts, database)
 }
 
-/** The key makes a report that is repeated after a crash the same report. */
+/** Keyed by what it says: an attempt that repeats it after a crash reports nothing new, another report is another call. */
 async function report(kernel: Kernel, effectId: string, tool: string, input: Record<string, unknown>) {
-  const answer = await kernel.invoke({ tool, input: { ...input, idempotency_key: effectId }, credential: 'system', surface: 'daemon' })
+  const idempotency_key = `${effectId}.${kernel.parts.host.hash(canonicalJson(input))}`
+  const answer = await kernel.invoke({ tool, input: { ...input, idempotency_key }, credential: 'system', surface: 'daemon' })
   if (!answer.ok) throw new Error(`${tool}: ${answer.error.code}: ${answer.error.message}`)
   return answer.value
 }

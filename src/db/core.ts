@@ -100,4 +100,12 @@ export const coreMigrations: Migration[] = [
       `CREATE TABLE daemons (id ${text} PRIMARY KEY NOT NULL, workers ${text} NOT NULL, seen_at ${int} NOT NULL) ${strict}`,
     ],
   },
+  {
+    name: 'effects-in-line',
+    up: ({ int }) => [
+      `ALTER TABLE effects ADD COLUMN cut_off ${int} NOT NULL DEFAULT 0`,
+      'DROP INDEX effects_by_queue',
+      'CREATE INDEX effects_in_line ON effects (queue, state, created_at, id)',
+    ],
+  },
 ]

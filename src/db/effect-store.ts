@@ -12,12 +12,14 @@ export interface EffectRow {
   state: EffectState
   attempts: number
   max_attempts: number
-  /** Database time, like every time here: a daemon's clock may jump. */
+  /** Database time, like every time here: a daemon's clock may jump. 0 when it waits for no time. */
   run_at: number
   owner: string | null
   /** Grows with every claim: a late writer with an older one is refused. */
   epoch: number
   lease_until: number
+  /** 1 while nobody knows whether an attempt that was cut off was done. */
+  cut_off: number
   error: string | null
   call_id: string
   created_at: number
@@ -28,11 +30,23 @@ export interface EffectTables {
   effects: EffectRow
 }
 
+/**
+ * Whether the effect `e` has to wait because something of its queue runs, or stands before it in the line. One that was cut off is
+ * held by nothing: it is what holds the others.
+ */
+export function heldInLine({ nowMs }: EngineFacts): RawBuilder<boolean> {
+  return sql<boolean>`(e.state = 'waiting' AND EXISTS (SELECT 1 FROM effects AS o WHERE o.queue = e.queue AND o.id <> e.id
+    AND (o.state = 'running' OR (o.state = 'waiting' AND (o.attempts > 0 OR o.run_at <= ${sql.raw(nowMs)})
+      AND (o.created_at, o.id) < (e.created_at, e.id)))))`
+}
+
 /** The rows are the truth about every effect on either engine; drivers decide only when to look at them. */
 export function effectStore(tx: Tx, facts: EngineFacts) {
   const db = tables<EffectTables>(tx)
   const now = sql.raw(facts.nowMs) as RawBuilder<number>
   const soon = (ms: number) => sql<number>`${now} + ${ms}`
+  const ripe = sql<boolean>`((e.state = 'waiting' AND e.run_at <= ${now}) OR (e.state = 'running' AND e.lease_until < ${now}))`
+  const held = heldInLine(facts)
   return {
     insert: (effects: EffectToStore[]) =>
       db
@@ -46,13 +60,14 @@ export function effectStore(tx: Tx, facts: EngineFacts) {
             state: 'waiting' as const,
             attempts: 0,
             max_attempts: effect.attempts,
-            run_at: soon(effect.delayMs ?? 0),
+            run_at: effect.delayMs ? soon(effect.delayMs) : 0,
             owner: null,
             epoch: 0,
             lease_until: 0,
+            cut_off: 0,
             error: null,
             call_id: effect.callId,
-            created_at: now,
+            created_at: behindTheLast(effect.queue),
             finished_at: null,
           })),
         )
@@ -60,25 +75,13 @@ export function effectStore(tx: Tx, facts: EngineFacts) {
 
     find: (id: string) => db.selectFrom('effects').selectAll().where('id', '=', id).executeTakeFirst(),
 
-    /** Takes it on lease, also from an owner that let its lease run out. Undefined when somebody else has it, or it is over. */
-    claim: async (id: string, owner: string, leaseMs: number): Promise<{ row: EffectRow; cutOff: boolean } | undefined> => {
-      const before = await db.selectFrom('effects').select(['state', 'epoch']).where('id', '=', id).executeTakeFirst()
-      if (!before) return undefined
-      const row = await db
-        .updateTable('effects')
-        .set((eb) => ({
-          state: 'running',
-          owner,
-          epoch: eb('epoch', '+', 1),
-          attempts: eb('attempts', '+', 1),
-          lease_until: soon(leaseMs),
-        }))
-        .where('id', '=', id)
-        .where('epoch', '=', before.epoch)
-        .where((eb) => eb.or([eb('state', '=', 'waiting'), eb.and([eb('state', '=', 'running'), eb('lease_until', '<', now)])]))
-        .returningAll()
-        .executeTakeFirst()
-      return row && { row, cutOff: before.state === 'running' }
+    /** Takes it on lease, also from an owner that let its lease run out. Undefined when it is not its turn, or it is over. */
+    claim: async (id: string, owner: string, leaseMs: number): Promise<EffectRow | undefined> => {
+      const claimed = await sql<EffectRow>`
+        UPDATE effects AS e SET state = 'running', owner = ${owner}, epoch = epoch + 1, attempts = attempts + 1,
+          cut_off = CASE WHEN state = 'running' THEN 1 ELSE cut_off END, lease_until = ${soon(leaseMs)}
+        WHERE e.id = ${id} AND ${ripe} AND NOT ${held} RETURNING *`.execute(db)
+      return claimed.rows[0]
     },
 
     /** False when the lease was lost meanwhile. */
@@ -93,33 +96,26 @@ export function effectStore(tx: Tx, facts: EngineFacts) {
       return result.numUpdatedRows === 1n
     },
 
-    /** Writes down how an attempt ended, unless a newer one has begun. Returns the new state, or undefined. */
-    finish: async (row: EffectRow, outcome: Outcome): Promise<EffectState | undefined> => {
-      const again = outcome.state === 'failed' && row.attempts < row.max_attempts
-      const state: EffectState = outcome.state === 'failed' ? (again ? 'waiting' : 'dead') : outcome.state
-      const result = await db
+    /** Writes down how an attempt ended. Undefined when a newer one has begun: that one's end counts. */
+    finish: (row: EffectRow, outcome: Outcome, backOffBaseMs: number): Promise<EffectRow | undefined> =>
+      db
         .updateTable('effects')
-        .set({
-          state,
-          owner: null,
-          error: 'error' in outcome ? outcome.error.slice(0, 2_000) : null,
-          run_at: again ? soon(backOffMs(row.attempts)) : row.run_at,
-          finished_at: again ? null : now,
-        })
+        .set({ owner: null, ...ending(row, outcome, backOffBaseMs) })
         .where('id', '=', row.id)
         .where('epoch', '=', row.epoch)
         .where('state', '=', 'running')
-        .executeTakeFirst()
-      return result.numUpdatedRows === 1n ? state : undefined
-    },
+        .returningAll()
+        .executeTakeFirst(),
 
+    /** One that is unknown was judged by a person: it is not asked again whether it was done. */
     decide: async (id: string, decision: 'retry' | 'drop') => {
       const result = await db
         .updateTable('effects')
         .set({
           state: decision === 'retry' ? 'waiting' : 'dropped',
           attempts: 0,
-          run_at: now,
+          run_at: 0,
+          cut_off: sql<number>`CASE WHEN state = 'unknown' THEN 0 ELSE cut_off END`,
           finished_at: decision === 'drop' ? now : null,
         })
         .where('id', '=', id)
@@ -128,20 +124,32 @@ export function effectStore(tx: Tx, facts: EngineFacts) {
       return result.numUpdatedRows === 1n
     },
 
-    /** The leases of a process that is known to be gone. */
-    expire: (owner: string | undefined) => {
+    /** Ends the leases of all but these owners: the others are known to be gone. */
+    expireAllBut: (owners: string[]) => {
       const running = db.updateTable('effects').set({ lease_until: 0 }).where('state', '=', 'running')
-      return (owner === undefined ? running : running.where('owner', '=', owner)).execute()
+      return (owners.length ? running.where('owner', 'not in', owners) : running).execute()
     },
 
-    /** What may be begun now, oldest first: nothing of a queue in which something is on lease. */
+    /** What may be begun now. */
     due: async (limit: number) => {
-      const found = await sql<{ id: string; queue: string | null }>`
-        SELECT id, queue FROM effects AS e
-        WHERE ((state = 'waiting' AND run_at <= ${now}) OR (state = 'running' AND lease_until < ${now}))
-          AND (queue IS NULL OR NOT EXISTS (SELECT 1 FROM effects AS o WHERE o.queue = e.queue AND o.id <> e.id AND o.state = 'running' AND o.lease_until >= ${now}))
-        ORDER BY run_at, id LIMIT ${limit}`.execute(db)
-      return found.rows
+      const found = await sql<{ id: string }>`
+        SELECT e.id FROM effects AS e WHERE e.state IN ('waiting', 'running') AND ${ripe} AND NOT ${held}
+        ORDER BY e.created_at, e.id LIMIT ${limit}`.execute(db)
+      return found.rows.map((row) => row.id)
+    },
+
+    /** Its time has come, but not its turn: whoever is before it in the line will hand on to it. */
+    isHeld: async (id: string) => {
+      const found = await sql`SELECT 1 FROM effects AS e WHERE e.id = ${id} AND ${ripe} AND ${held}`.execute(db)
+      return found.rows.length > 0
+    },
+
+    /** Whose turn it is in the line, now or after its back-off. */
+    nextOf: async (queue: string) => {
+      const found = await sql<{ id: string }>`
+        SELECT e.id FROM effects AS e WHERE e.queue = ${queue} AND e.state = 'waiting' AND (e.attempts > 0 OR e.run_at <= ${now})
+        ORDER BY e.created_at, e.id LIMIT 1`.execute(db)
+      return found.rows[0]?.id
     },
 
     /** How long until the next one is due; undefined when none waits. */
@@ -151,5 +159,31 @@ export function effectStore(tx: Tx, facts: EngineFacts) {
       }>`SELECT min(run_at) - ${now} AS ms FROM effects WHERE state = 'waiting' AND run_at > ${now}`.execute(db)
       return found.rows[0]?.ms ?? undefined
     },
+
+    /** What nobody has to decide about any more. */
+    forget: (olderThanMs: number) =>
+      db
+        .deleteFrom('effects')
+        .where('state', 'in', ['done', 'dropped'])
+        .where('finished_at', '<', sql<number>`${now} - ${olderThanMs}`)
+        .execute(),
+  }
+
+  /** The line is in the order of this time: a clock that went back must not let anybody jump the queue. */
+  function behindTheLast(queue: string | undefined): RawBuilder<number> {
+    if (queue === undefined) return now
+    return sql<number>`(SELECT CASE WHEN max(o.created_at) >= ${now} THEN max(o.created_at) + 1 ELSE ${now} END
+      FROM effects AS o WHERE o.queue = ${queue} AND o.state IN ('waiting', 'running'))`
+  }
+
+  function ending(row: EffectRow, outcome: Outcome, backOffBaseMs: number) {
+    if (outcome.state === 'done') return { state: 'done' as const, cut_off: 0, error: null, finished_at: now }
+    const error = outcome.error.slice(0, 2_000)
+    if (!('cutOff' in outcome)) return { state: outcome.state, error, finished_at: now }
+    const cut_off = outcome.cutOff ? 1 : 0
+    // Told to stop, it did not fail: that was no attempt.
+    if (outcome.state === 'stopped') return { state: 'waiting' as const, cut_off, attempts: row.attempts - 1, run_at: 0 }
+    if (row.attempts >= row.max_attempts) return { state: 'dead' as const, cut_off, error, finished_at: now }
+    return { state: 'waiting' as const, cut_off, error, run_at: soon(backOffMs(row.attempts, backOffBaseMs)) }
   }
 }

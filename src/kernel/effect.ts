@@ -13,6 +13,20 @@ import type { Ports } from './tool.ts'
  * | dead    | it failed as often as it may; a person retries or drops it         |
  * | unknown | cut off in the middle, and nobody can tell whether it was done     |
  * | dropped | a person decided that it shall not be done                         |
+ *
+ * | from → to         | when                                                                    |
+ * |-------------------|-------------------------------------------------------------------------|
+ * | waiting → running | claimed: due, and nothing of its queue in front of it                   |
+ * | running → running | claimed again after its lease ran out: it was cut off                   |
+ * | running → done    | done, or recognised as done                                             |
+ * | running → waiting | it failed (tried again after a back-off), or its daemon was told to stop |
+ * | running → dead    | it failed for the last time, or nobody can ever do it                   |
+ * | running → unknown | cut off, and not recognised                                             |
+ * | dead, unknown → waiting, dropped | a person decided                                         |
+ *
+ * A queue is a line: one at a time, in the order in which they were enqueued. One that waits for its back-off holds the line,
+ * because what comes after it may build on it. One that is dead or unknown leaves the line, and joins it again at its old
+ * place when a person retries it. One with a delay joins at its time, at the place of its enqueueing.
  */
 export const EFFECT_STATES = ['waiting', 'running', 'done', 'dead', 'unknown', 'dropped'] as const
 export type EffectState = (typeof EFFECT_STATES)[number]
@@ -20,7 +34,7 @@ export type EffectState = (typeof EFFECT_STATES)[number]
 export interface NewEffect {
   type: string
   payload: Record<string, unknown>
-  /** Effects of one queue are never done at the same time. */
+  /** Effects of one queue are done one at a time, in order. */
   queue?: string
   delayMs?: number
 }
@@ -30,6 +44,31 @@ export interface EffectToStore extends NewEffect {
   callId: string
   /** Attempts before it is dead. */
   attempts: number
+}
+
+/** All times of the machinery in one place. Leases are in database time, everything else is measured by a monotonic clock. */
+export interface EffectTimes {
+  /** How long a daemon has an effect before others may take it; renewed three times as often. */
+  leaseMs: number
+  /** Daemons that share a database say this often that they live … */
+  beatMs: number
+  /** … and are given up when they were silent for so long. Below the lease. */
+  deadAfterMs: number
+  /** Before the second attempt; doubled for each further one, at most an hour. No jitter: queues spread the load already. */
+  backOffMs: number
+  /** How late a delayed start can be where the engine has to look for it. */
+  lookMs: number
+  /** What a told-to-stop effect gets to end by itself. */
+  graceMs: number
+}
+
+export const EFFECT_TIMES: EffectTimes = {
+  leaseMs: 30_000,
+  beatMs: 3_000,
+  deadAfterMs: 12_000,
+  backOffMs: 2_000,
+  lookMs: 1_000,
+  graceMs: 500,
 }
 
 /** What the door needs of whatever runs effects. */
@@ -49,7 +88,10 @@ export interface EffectContext {
   readonly ports: Ports
   /** Aborted when the lease is lost or the daemon stops. */
   readonly signal: AbortSignal
-  /** Tells what came of it, through an internal tool, as the principal `system`; repeating it is safe. */
+  /**
+   * Tells what came of it, through an internal tool, as the principal `system`. The same report twice is one report (for
+   * 24 h, like every idempotency key), so an attempt may repeat what an earlier one has told; other input is another report.
+   */
   report(tool: string, input: Record<string, unknown>): Promise<Record<string, unknown>>
 }
 
@@ -59,11 +101,11 @@ export interface EffectType<P extends z.ZodType = z.ZodType> {
   /** Attempts before it is dead. */
   attempts: number
   /**
-   * Asked when an earlier attempt was cut off in the middle: was it done? An effect that cannot be recognised is never
-   * repeated; it is shown as unknown.
+   * Asked when an earlier attempt was cut off in the middle: was it done? It reports what `do` would have reported. An effect
+   * that cannot be recognised is never repeated; it is shown as unknown.
    */
   recognise?(ctx: EffectContext, payload: z.output<P>): Promise<'done' | 'not_done' | 'unknown'>
-  /** Throws when it was not done. */
+  /** Throws when it was not done; soon after the signal, if it can. */
   do(ctx: EffectContext, payload: z.output<P>): Promise<void>
 }
 
@@ -82,12 +124,17 @@ export interface Claim {
   type: string
   payload: unknown
   attempt: number
+  maxAttempts: number
   /** An earlier attempt began and nobody heard its end. */
   cutOff: boolean
   signal: AbortSignal
 }
 
-export type Outcome = { state: 'done' } | { state: 'failed'; error: string } | { state: 'unknown'; error: string }
+/** `cutOff`: whether an earlier attempt was done is still to be found out. */
+export type Outcome =
+  | { state: 'done' }
+  | { state: 'failed' | 'stopped'; error: string; cutOff: boolean }
+  | { state: 'dead' | 'unknown'; error: string }
 
 export interface ReactorParts {
   types: Map<string, EffectType>
@@ -98,7 +145,7 @@ export interface ReactorParts {
 /** Does one claimed effect. Never throws: the driver writes down what it returns. */
 export async function react(parts: ReactorParts, claim: Claim): Promise<Outcome> {
   const effect = parts.types.get(claim.type)
-  if (!effect) return { state: 'failed', error: `no capability knows the effect ${claim.type}` }
+  if (!effect) return { state: 'dead', error: `No capability of this daemon knows the effect ${claim.type}.` }
   const ctx: EffectContext = {
     effectId: claim.id,
     attempt: claim.attempt,
@@ -106,19 +153,27 @@ export async function react(parts: ReactorParts, claim: Claim): Promise<Outcome>
     signal: claim.signal,
     report: (tool, input) => parts.report(claim.id, tool, input),
   }
+  let { cutOff } = claim
   try {
-    const payload = effect.payload.parse(claim.payload)
-    const before = claim.cutOff ? ((await effect.recognise?.(ctx, payload)) ?? 'unknown') : 'not_done'
+    const payload = effect.payload.safeParse(claim.payload)
+    if (!payload.success) return { state: 'dead', error: `Its payload does not fit ${claim.type}: ${payload.error.message}` }
+    const before = cutOff ? ((await effect.recognise?.(ctx, payload.data)) ?? 'unknown') : 'not_done'
     if (before === 'done') return { state: 'done' }
     if (before === 'unknown') return { state: 'unknown', error: 'An earlier attempt was cut off; whether it was done is not known.' }
-    await effect.do(ctx, payload)
+    // An effect that takes its daemon down with it would otherwise do so at every start.
+    if (claim.attempt > claim.maxAttempts) return { state: 'dead', error: 'It was cut off at its last attempt, and is not done.' }
+    cutOff = false
+    await effect.do(ctx, payload.data)
     return { state: 'done' }
   } catch (error) {
-    return { state: 'failed', error: error instanceof Error ? error.message : String(error) }
+    const text = error instanceof Error ? error.message : String(error)
+    return { state: claim.signal.aborted ? 'stopped' : 'failed', error: text, cutOff }
   }
 }
 
-/** 2 s, 4 s, 8 s … at most an hour. */
-export function backOffMs(attempt: number): number {
-  return Math.min(2 ** attempt * 1_000, 3_600_000)
+const LONGEST_BACK_OFF_MS = 3_600_000
+
+/** `base`, twice that, four times that … at most an hour. */
+export function backOffMs(attempt: number, base: number): number {
+  return Math.min(2 ** (attempt - 1) * base, LONGEST_BACK_OFF_MS)
 }

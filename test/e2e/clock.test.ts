@@ -1,8 +1,6 @@
-import { existsSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { type DaemonOptions, TestDaemon } from '../../src/testing/daemon.ts'
+import { fakeClock } from './fake-clock.ts'
 import { databaseOf, leftOut, Mcp, rows, Stream, send, until, waiting } from './support.ts'
 
 const cleanup: (() => unknown)[] = []
@@ -20,36 +18,15 @@ interface Clocked {
 }
 
 async function withClock(options: DaemonOptions = {}, clock = '+0'): Promise<Clocked> {
-  const folder = mkdtempSync(join(tmpdir(), 'signalbox-clock-'))
-  const file = join(folder, 'now')
-  const set = (text: string) => {
-    writeFileSync(`${file}.next`, `${text}\n`)
-    renameSync(`${file}.next`, file)
-  }
-  set(clock)
-  const env = {
-    LD_PRELOAD: faketime(),
-    FAKETIME_TIMESTAMP_FILE: file,
-    FAKETIME_NO_CACHE: '1',
-    FAKETIME_DONT_FAKE_MONOTONIC: '1',
-    NO_FAKE_STAT: '1',
-    ...options.env,
-  }
-  const daemon = await TestDaemon.start({ ...options, env })
+  const { env, set, remove } = fakeClock(clock)
+  const daemon = await TestDaemon.start({ ...options, env: { ...env, ...options.env } })
   cleanup.push(async () => {
     await daemon.remove()
-    rmSync(folder, { recursive: true })
+    remove()
   })
   await daemon.call('project_create', { name: 'Web' })
   const { task_id } = await daemon.call('task_create', { title: 'x' })
   return { daemon, task_id, set }
-}
-
-function faketime(): string {
-  const folders = ['/usr/lib', ...readdirSync('/usr/lib').map((name) => join('/usr/lib', name)), '/usr/lib64', '/usr/local/lib']
-  const found = folders.map((folder) => join(folder, 'faketime', 'libfaketimeMT.so.1')).find((path) => existsSync(path))
-  if (!found) throw new Error('libfaketime is not installed: run the tests with `--without faketime`, or install faketime')
-  return found
 }
 
 /** What time the daemon thinks it is. */

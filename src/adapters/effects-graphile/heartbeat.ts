@@ -1,83 +1,115 @@
 import { EventEmitter } from 'node:events'
 import { sql } from 'kysely'
 import { effectStore } from '../../db/effect-store.ts'
-import type { Engine } from '../../db/engine.ts'
 import { tables } from '../../db/tables.ts'
+import type { Tx } from '../../kernel/storage.ts'
+import type { EffectsParts } from '../../ports/effects.ts'
+import { addJobs, removeOrphans, withoutJob } from './jobs.ts'
 
-const BEAT_MS = 3_000
-const DEAD_AFTER_MS = 12_000
+const TIDY_EVERY_BEATS = 10
 
 interface Tables {
   daemons: { id: string; workers: string; seen_at: number }
 }
 
+type Daemon = Tables['daemons']
+
 /**
- * graphile-worker keeps a dead worker's locks for four hours. Daemons therefore write down that they live and which workers
- * are theirs; whoever finds another silent frees its jobs, queues and leases.
+ * graphile-worker keeps a dead pool's locks for four hours. Daemons therefore write down that they live and which pools are
+ * theirs; whoever finds another one silent frees its leases and jobs.
+ *
+ * Silence is measured by the listener's own monotonic clock, over looks that all succeeded: after the database was away for a
+ * minute, or its clock has jumped, everybody's last sign of life is old and nobody is dead.
  */
 export class Heartbeat {
-  /** Where the workers of this daemon make themselves known. */
+  /** Where the pools of this daemon make themselves known. */
   readonly events = new EventEmitter()
-  readonly #engine: Engine
-  readonly #owner: string
-  readonly #workers = new Set<string>()
+  readonly #parts: EffectsParts
+  readonly #pools = new Set<string>()
+  readonly #heard = new Map<string, { seenAt: number; since: number }>()
+  #beats = 0
   #timer: NodeJS.Timeout | undefined
+  #beating: Promise<void> | undefined
 
-  constructor(engine: Engine, owner: string) {
-    this.#engine = engine
-    this.#owner = owner
-    this.events.on('worker:create', ({ worker }: { worker: { workerId: string } }) => {
-      this.#workers.add(worker.workerId)
-      void this.#beat()
+  constructor(parts: EffectsParts) {
+    this.#parts = parts
+    this.events.on('pool:create', ({ workerPool }: { workerPool: { id: string } }) => {
+      this.#pools.add(workerPool.id)
+      this.#beat()
     })
   }
 
   async start(): Promise<void> {
-    await this.#beat()
-    this.#timer = setInterval(() => void this.#beat(), BEAT_MS)
+    await this.#sayAlive()
+    await this.#lookAround()
+    this.#timer = setInterval(() => this.#beat(), this.#parts.times.beatMs)
     this.#timer.unref()
   }
 
-  async stop(): Promise<void> {
+  /** `stillActing`: it keeps its place among the living until it falls silent, because something of it may still act. */
+  async stop(stillActing: boolean): Promise<void> {
     clearInterval(this.#timer)
-    await this.#engine.write((tx) => tables<Tables>(tx).deleteFrom('daemons').where('id', '=', this.#owner).execute()).catch(() => {})
+    await this.#beating
+    if (stillActing) return
+    const { engine, owner } = this.#parts
+    await engine.write((tx) => daemons(tx).deleteFrom('daemons').where('id', '=', owner).execute()).catch(() => {})
   }
 
-  async #beat(): Promise<void> {
-    try {
-      await this.#sayAlive()
-      await this.#freeTheDead()
-    } catch {
-      // The database is away; so is everybody else's heartbeat.
-    }
+  #beat(): void {
+    this.#beating ??= this.#sayAlive()
+      .then(() => this.#lookAround())
+      // The database is away, for everybody: what was not heard meanwhile says nothing.
+      .catch(() => this.#heard.clear())
+      .finally(() => {
+        this.#beating = undefined
+      })
   }
 
   async #sayAlive(): Promise<void> {
-    const seen_at = sql<number>`${sql.raw(this.#engine.facts.nowMs)}`
-    const workers = JSON.stringify([...this.#workers])
-    await this.#engine.write((tx) =>
-      tables<Tables>(tx)
+    const { engine, owner } = this.#parts
+    const seen_at = sql<number>`${sql.raw(engine.facts.nowMs)}`
+    const workers = JSON.stringify([...this.#pools])
+    await engine.write((tx) =>
+      daemons(tx)
         .insertInto('daemons')
-        .values({ id: this.#owner, workers, seen_at })
+        .values({ id: owner, workers, seen_at })
         .onConflict((oc) => oc.column('id').doUpdateSet({ workers, seen_at }))
         .execute(),
     )
   }
 
-  async #freeTheDead(): Promise<void> {
-    const dead = await sql<{
-      id: string
-    }>`SELECT id FROM daemons WHERE seen_at < ${sql.raw(this.#engine.facts.nowMs)} - ${DEAD_AFTER_MS}`.execute(tables(this.#engine.view))
-    for (const { id } of dead.rows) await this.#free(id)
+  async #lookAround(): Promise<void> {
+    const known = await daemons(this.#parts.engine.view).selectFrom('daemons').selectAll().execute()
+    const dead = this.#silent(known)
+    if (dead.length || this.#beats++ % TIDY_EVERY_BEATS === 0) await this.#tidy(dead)
   }
 
-  /** The row is deleted first: of several daemons that notice, one does the rest. */
-  async #free(id: string): Promise<void> {
-    await this.#engine.write(async (tx) => {
-      const row = await tables<Tables>(tx).deleteFrom('daemons').where('id', '=', id).returning('workers').executeTakeFirst()
-      if (!row) return
-      await effectStore(tx, this.#engine.facts).expire(id)
-      await sql`SELECT graphile_worker.force_unlock_workers(${JSON.parse(row.workers) as string[]}::text[])`.execute(tables(tx))
+  #silent(known: Daemon[]): string[] {
+    const now = performance.now()
+    for (const id of this.#heard.keys()) if (!known.some((daemon) => daemon.id === id)) this.#heard.delete(id)
+    return known.flatMap(({ id, seen_at }) => {
+      const before = this.#heard.get(id)
+      if (before?.seenAt === seen_at) return now - before.since > this.#parts.times.deadAfterMs ? id : []
+      this.#heard.set(id, { seenAt: seen_at, since: now })
+      return []
     })
   }
+
+  /** One daemon at a time; what the others would do is done by then. */
+  async #tidy(dead: string[]): Promise<void> {
+    const { engine, times } = this.#parts
+    await engine.write(async (tx) => {
+      await engine.hold?.(tx, ['effects.tidy'])
+      if (dead.length) await daemons(tx).deleteFrom('daemons').where('id', 'in', dead).execute()
+      const living = await daemons(tx).selectFrom('daemons').selectAll().execute()
+      await effectStore(tx, engine.facts).expireAllBut(living.map((daemon) => daemon.id))
+      const pools = living.flatMap((daemon) => JSON.parse(daemon.workers) as string[])
+      await removeOrphans(tx, pools, times.deadAfterMs)
+      await addJobs(tx, await withoutJob(tx, engine.facts))
+    })
+  }
+}
+
+function daemons(tx: Tx) {
+  return tables<Tables>(tx)
 }

@@ -1,58 +1,63 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Logger, type Runner, run, runMigrations } from 'graphile-worker'
-import { sql } from 'kysely'
 import pg from 'pg'
-import { effectStore } from '../../db/effect-store.ts'
-import type { Engine } from '../../db/engine.ts'
-import { tables } from '../../db/tables.ts'
-import type { Claim, Outcome } from '../../kernel/effect.ts'
+import { type EffectRow, effectStore } from '../../db/effect-store.ts'
 import type { Tx } from '../../kernel/storage.ts'
-import type { Effects } from '../../ports/effects.ts'
-import { Attempt, LEASE_MS } from '../effects-table/attempt.ts'
+import type { Effects, EffectsParts, Work } from '../../ports/effects.ts'
+import { Attempt, holdQueue } from '../effects-shared/attempt.ts'
 import { Heartbeat } from './heartbeat.ts'
+import { addJobs, TASK } from './jobs.ts'
 
-const TASK = 'signalbox_effect'
 const AT_ONCE = 8
+const CONNECTIONS = 4
 const RESTART_MS = 1_000
+/** Claimed in the moment in which the daemon began to stop: it was not begun, so it is not cut off either. */
+const notNow: Work = async ({ cutOff }) => ({ state: 'stopped', error: 'The daemon stops.', cutOff })
 const silent = new Logger(() => () => {})
 
 /**
  * On PostgreSQL graphile-worker decides when and where an effect is tried: its job is added inside our transaction and
- * only names the row. The row stays the truth, so a job that is delivered twice finds nothing left to claim.
+ * only names the row. The row stays the truth, so a job that comes twice, early or out of turn finds nothing to claim.
  */
-export async function createGraphileEffects(engine: Engine, url: string, owner: string): Promise<Effects> {
+export async function createGraphileEffects(parts: EffectsParts, url: string): Promise<Effects> {
+  const { engine, owner, times } = parts
   await runMigrations({ connectionString: url, logger: silent })
-  const store = (tx: Tx = engine.view) => effectStore(tx, engine.facts)
-  const pool = new pg.Pool({ connectionString: url, max: AT_ONCE + 2, application_name: 'signalbox-effects' })
+  const store = (tx: Tx) => effectStore(tx, engine.facts)
+  const pool = new pg.Pool({ connectionString: url, max: CONNECTIONS, application_name: 'signalbox-effects' })
   pool.on('error', () => {})
   pool.on('connect', (client) => client.on('error', () => {}))
-  const heartbeat = new Heartbeat(engine, owner)
+  const heartbeat = new Heartbeat(parts)
   const attempts = new Set<Attempt>()
-  let work: ((claim: Claim) => Promise<Outcome>) | undefined
+  let work: Work | undefined
   let runner: Runner | undefined
   let running: Promise<void> | undefined
 
   async function perform(id: string): Promise<void> {
-    if (!work) throw new Error('this daemon is stopping')
-    const claimed = await engine.write((tx) => store(tx).claim(id, owner, LEASE_MS))
-    if (!claimed) return lookAgainLater(id)
-    const attempt = new Attempt(engine, claimed.row, claimed.cutOff)
+    const row = stopping() ? undefined : await engine.write((tx) => claim(tx, id))
+    if (!row) return stopping() ? giveBack(id) : undefined
+    const attempt = new Attempt(parts, row)
     attempts.add(attempt)
-    try {
-      await attempt.run(work, async (tx, state) => {
-        const row = state === 'waiting' ? await store(tx).find(id) : undefined
-        if (row) await addJob(tx, id, row.queue, row.run_at)
-      })
-    } finally {
-      attempts.delete(attempt)
-    }
+    await attempt.run(work ?? notNow, handOn).finally(() => attempts.delete(attempt))
   }
 
-  /** The lease of an owner that may be dead still runs: the effect must not be forgotten because its job came early. */
-  async function lookAgainLater(id: string): Promise<void> {
-    await engine.write(async (tx) => {
-      const row = await store(tx).find(id)
-      if (row?.state === 'running') await addJob(tx, id, row.queue, row.lease_until + 1)
-    })
+  /** A job that came too early, or while the lease of an owner that may be dead still runs, must come again. */
+  async function claim(tx: Tx, id: string): Promise<EffectRow | undefined> {
+    const before = await store(tx).find(id)
+    await holdQueue(parts, tx, before?.queue ?? null)
+    const row = await store(tx).claim(id, owner, times.leaseMs)
+    if (!row && !(await store(tx).isHeld(id))) await addJobs(tx, [id])
+    return row
+  }
+
+  /** Either it has to be tried again, or it is the turn of the next in its line, whose own job may have come too early. */
+  async function handOn(tx: Tx, ended: EffectRow): Promise<void> {
+    const next = ended.state === 'waiting' ? ended.id : ended.queue === null ? undefined : await store(tx).nextOf(ended.queue)
+    if (next) await addJobs(tx, [next])
+  }
+
+  /** Taken from the shelf when this daemon was already stopping: another one shall not have to wait for it. */
+  async function giveBack(id: string): Promise<void> {
+    await engine.write((tx) => addJobs(tx, [id]))
   }
 
   /** Until it is stopped: when the database goes away the runner ends, and is begun anew until it is back. */
@@ -63,19 +68,18 @@ export async function createGraphileEffects(engine: Engine, url: string, owner: 
           pgPool: pool,
           concurrency: AT_ONCE,
           noHandleSignals: true,
-          pollInterval: 1_000,
+          pollInterval: times.lookMs,
           logger: silent,
           events: heartbeat.events,
           taskList: { [TASK]: (payload) => perform((payload as { id: string }).id) },
         })
         await (stopping() ? runner.stop() : runner.promise)
-      } catch {
-        await new Promise((resolve) => setTimeout(resolve, RESTART_MS))
-      }
+      } catch {}
+      if (!stopping()) await sleep(RESTART_MS)
     }
   }
 
-  /** Stopped while the runner was still being made. */
+  /** A function, because it may have become true during any await. */
   function stopping(): boolean {
     return work === undefined
   }
@@ -83,37 +87,30 @@ export async function createGraphileEffects(engine: Engine, url: string, owner: 
   return {
     async enqueue(tx, effects) {
       await store(tx).insert(effects)
-      for (const { id, queue, delayMs } of effects) await addJob(tx, id, queue ?? null, undefined, delayMs)
+      await addJobs(
+        tx,
+        effects.map(({ id }) => id),
+      )
     },
     async decide(tx, id, decision) {
-      if (!(await store(tx).decide(id, decision))) return false
-      const row = decision === 'retry' ? await store(tx).find(id) : undefined
-      if (row) await addJob(tx, id, row.queue)
-      return true
+      const decided = await store(tx).decide(id, decision)
+      if (decided) await addJobs(tx, [id])
+      return decided
     },
     wake() {},
     async start(doWork) {
-      work = doWork
       await heartbeat.start()
+      work = doWork
       running = keepRunning()
     },
     async stop(deadlineMs) {
       work = undefined
-      await Attempt.drain([...attempts], deadlineMs)
-      await runner?.stop().catch(() => {})
+      const stopped = runner?.stop().catch(() => {})
+      const stillActing = await Attempt.drain([...attempts], deadlineMs, times.graceMs)
+      await stopped
       await running
-      await heartbeat.stop()
+      await heartbeat.stop(stillActing.length > 0)
       await pool.end()
     },
   }
-}
-
-async function addJob(tx: Tx, id: string, queue: string | null, atMs?: number, delayMs = 0): Promise<void> {
-  const at =
-    atMs === undefined
-      ? sql`clock_timestamp() + ${delayMs}::bigint * interval '1 millisecond'`
-      : sql`to_timestamp(${atMs}::bigint / 1000.0)`
-  await sql`SELECT graphile_worker.add_job(${TASK}, json_build_object('id', ${id}::text), queue_name := ${queue}::text, run_at := ${at})`.execute(
-    tables(tx),
-  )
 }

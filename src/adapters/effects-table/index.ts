@@ -1,17 +1,18 @@
-import { type EffectRow, effectStore } from '../../db/effect-store.ts'
-import type { Engine } from '../../db/engine.ts'
-import type { Claim, Outcome } from '../../kernel/effect.ts'
-import type { Effects } from '../../ports/effects.ts'
-import { Attempt, LEASE_MS } from './attempt.ts'
+import { effectStore } from '../../db/effect-store.ts'
+import type { Effects, EffectsParts, Work } from '../../ports/effects.ts'
+import { Attempt } from '../effects-shared/attempt.ts'
 
 const AT_ONCE = 8
+/** The clock of the database may jump while a timer runs; it is looked at again at least this often. */
 const LONGEST_TIMER_MS = 60_000
+const TRY_AGAIN_MS = 1_000
 
 /** The embedded driver: one process owns the table, so what it finds on lease at its start was cut off. */
-export function createTableEffects(engine: Engine, owner: string): Effects {
+export function createTableEffects(parts: EffectsParts): Effects {
+  const { engine, owner, times } = parts
   const store = (tx = engine.view) => effectStore(tx, engine.facts)
-  const running = new Map<string, { row: EffectRow; attempt: Attempt }>()
-  let work: ((claim: Claim) => Promise<Outcome>) | undefined
+  const running = new Map<string, Attempt>()
+  let work: Work | undefined
   let timer: NodeJS.Timeout | undefined
   let filling: Promise<void> | undefined
   let again = false
@@ -19,30 +20,33 @@ export function createTableEffects(engine: Engine, owner: string): Effects {
   function wake(): void {
     again = true
     filling ??= fill()
-      .catch(() => later(1_000))
-      .finally(() => {
+      .then(
+        () => true,
+        () => later(TRY_AGAIN_MS),
+      )
+      .then((looked) => {
         filling = undefined
+        // A wake between the last look and here would otherwise be lost.
+        if (looked && again && work) wake()
       })
   }
 
   async function fill(): Promise<void> {
     while (again && work) {
       again = false
-      for (const { id, queue } of await store().due(AT_ONCE * 4)) {
-        if (!work || running.size >= AT_ONCE) break
-        if (running.has(id) || (queue !== null && [...running.values()].some(({ row }) => row.queue === queue))) continue
-        await begin(id, work)
-      }
+      // Those that run here come on top: after a jump of the clock their leases seem to be over.
+      for (const id of await store().due(AT_ONCE + running.size)) if (work && !running.has(id)) await begin(id, work)
+      const next = await store().nextInMs()
+      if (next !== undefined) later(next)
     }
-    const next = await store().nextInMs()
-    if (next !== undefined && work) later(next)
   }
 
-  async function begin(id: string, doWork: (claim: Claim) => Promise<Outcome>): Promise<void> {
-    const claimed = await engine.write((tx) => store(tx).claim(id, owner, LEASE_MS))
-    if (!claimed) return
-    const attempt = new Attempt(engine, claimed.row, claimed.cutOff)
-    running.set(id, { row: claimed.row, attempt })
+  async function begin(id: string, doWork: Work): Promise<void> {
+    if (running.size >= AT_ONCE) return
+    const row = await engine.write((tx) => store(tx).claim(id, owner, times.leaseMs))
+    if (!row) return
+    const attempt = new Attempt(parts, row)
+    running.set(id, attempt)
     void attempt.run(doWork).finally(() => {
       running.delete(id)
       wake()
@@ -51,7 +55,7 @@ export function createTableEffects(engine: Engine, owner: string): Effects {
 
   function later(ms: number): void {
     clearTimeout(timer)
-    timer = setTimeout(wake, Math.min(Math.max(ms, 1), LONGEST_TIMER_MS))
+    if (work) timer = setTimeout(wake, Math.min(Math.max(ms, 1), LONGEST_TIMER_MS))
   }
 
   return {
@@ -59,7 +63,7 @@ export function createTableEffects(engine: Engine, owner: string): Effects {
     decide: (tx, id, decision) => store(tx).decide(id, decision),
     wake,
     async start(doWork) {
-      await engine.write((tx) => store(tx).expire(undefined))
+      await engine.write((tx) => store(tx).expireAllBut([]))
       work = doWork
       wake()
     },
@@ -67,10 +71,7 @@ export function createTableEffects(engine: Engine, owner: string): Effects {
       work = undefined
       clearTimeout(timer)
       await filling
-      await Attempt.drain(
-        [...running.values()].map(({ attempt }) => attempt),
-        deadlineMs,
-      )
+      await Attempt.drain([...running.values()], deadlineMs, times.graceMs)
     },
   }
 }

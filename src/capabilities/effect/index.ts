@@ -1,12 +1,12 @@
 import { defineCapability } from '../../kernel/capability.ts'
 import { effectList } from './store.ts'
-import { drop, effectDecided, list, retry } from './tools.ts'
+import { drop, effectDecided, effectStuck, list, retry } from './tools.ts'
 
 /** The rows belong to whatever runs effects; this is how people see and decide about those that are stuck. */
 export const effect = defineCapability({
   name: 'effect',
   tools: [list, retry, drop],
-  events: [effectDecided],
+  events: [effectDecided, effectStuck],
   things: [
     {
       kind: 'effect',
@@ -17,3 +17,5 @@ export const effect = defineCapability({
     },
   ],
 })
+
+export { effectStuck }

@@ -21,6 +21,18 @@ export function effectList(view: Tx) {
   const db = tables<{ effects: EffectRow }>(view)
   return {
     find: (id: string) => db.selectFrom('effects').selectAll().where('id', '=', id).executeTakeFirst(),
+    counts: async () => {
+      const open = { waiting: 0, running: 0, dead: 0, unknown: 0 }
+      const states = Object.keys(open) as (keyof typeof open)[]
+      const found = await db
+        .selectFrom('effects')
+        .select((eb) => ['state', eb.fn.countAll<number>().as('n')])
+        .where('state', 'in', states)
+        .groupBy('state')
+        .execute()
+      for (const { state, n } of found) open[state as keyof typeof open] = Number(n)
+      return open
+    },
     list: (states: EffectState[], before: string | undefined, limit: number) => {
       const newest = db.selectFrom('effects').selectAll().where('state', 'in', states).orderBy('id', 'desc').limit(limit)
       return (before ? newest.where('id', '<', before) : newest).execute()

@@ -10,6 +10,9 @@ import { type EffectRow, effectList } from './store.ts'
 
 const State = z.enum(EFFECT_STATES)
 
+/** Of those that are not over. */
+const Counts = z.strictObject({ waiting: z.int(), running: z.int(), dead: z.int(), unknown: z.int() })
+
 const EffectView = z.strictObject({
   id: EffectId,
   type: z.string(),
@@ -25,23 +28,29 @@ const EffectView = z.strictObject({
   finished_at: Timestamp.nullable(),
 })
 
+/** Written by what runs effects, in the transaction that gives one up. */
+export const effectStuck = defineEvent(
+  'effect.stuck',
+  z.strictObject({ type: z.string(), state: z.enum(['dead', 'unknown']), error: z.string() }),
+)
 export const effectDecided = defineEvent('effect.decided', z.strictObject({ decision: z.enum(['retry', 'drop']) }))
 
 export const list = defineTool({
   name: 'effect_list',
   title: 'List effects',
-  description: 'Work on the outside world that is stuck: dead or unknown ones, or those of other states.',
+  description: 'Work on the outside world that is stuck: dead or unknown ones, or those of other states; and how many are open.',
   input: z.strictObject({
     states: z.array(State).min(1).max(6).default(['dead', 'unknown']),
     limit: PageSize,
     before: PageToken.optional(),
   }),
-  output: z.strictObject({ effects: z.array(EffectView), next: z.string().nullable() }),
+  output: z.strictObject({ effects: z.array(EffectView), counts: Counts, next: z.string().nullable() }),
   impact: 'read',
   profile: 'operator',
   async look(ctx, { states, before, limit }) {
     const rows = await effectList(ctx.view).list(states, before, limit)
-    return { effects: rows.map(effectView), next: rows.length === limit ? (rows.at(-1)?.id ?? null) : null }
+    const counts = await effectList(ctx.view).counts()
+    return { effects: rows.map(effectView), counts, next: rows.length === limit ? (rows.at(-1)?.id ?? null) : null }
   },
 })
 
@@ -84,6 +93,10 @@ async function decide(ctx: RunContext, effect_id: string, decision: 'retry' | 'd
 
 function effectView(row: EffectRow): z.output<typeof EffectView> {
   const { id, type, state, queue, attempts, max_attempts, error, call_id } = row
-  const times = { due_at: iso(row.run_at), created_at: iso(row.created_at), finished_at: isoOrNull(row.finished_at) }
+  const times = {
+    due_at: iso(Math.max(row.run_at, row.created_at)),
+    created_at: iso(row.created_at),
+    finished_at: isoOrNull(row.finished_at),
+  }
   return { id, type, state, queue, attempts, max_attempts, error, call_id, payload: redact(JSON.parse(row.payload)), ...times }
 }

@@ -1,0 +1,197 @@
+import { sql } from 'kysely'
+import { describe, expect, inject, onTestFinished, test } from 'vitest'
+import { type App, createApp } from '../../daemon/app.ts'
+import { effectStore } from '../../db/effect-store.ts'
+import { tables } from '../../db/tables.ts'
+import { openTestApp } from '../../testing/app.ts'
+import { createDatabase, startCluster } from '../../testing/databases.ts'
+import {
+  type EffectApp,
+  effectProbe,
+  effectRows,
+  enqueue,
+  leaveCutOff,
+  openEffectApp,
+  QUICK,
+  states,
+  World,
+} from '../../testing/effects.ts'
+import { until } from '../../testing/signals.ts'
+import { createGit } from '../git-cli/index.ts'
+
+const server = inject('postgres')
+
+async function open(): Promise<EffectApp> {
+  const app = await openEffectApp()
+  onTestFinished(() => app.close())
+  return app
+}
+
+/** Another daemon on the same database, with a world of its own. */
+async function beside(app: EffectApp, world = new World()): Promise<{ app: App; world: World; close(): Promise<void> }> {
+  const { rows } = await sql<{ name: string }>`SELECT current_database() AS name`.execute(tables(app.app.engine.view))
+  const other = await createApp({
+    database: `postgres://signalbox@localhost/${rows[0]?.name}?host=${encodeURIComponent(server)}`,
+    ports: { git: createGit(), ownerFile: { stage: async () => {} } },
+    onDefect: () => {},
+    ownerSecrets: [app.app.ownerToken],
+    capabilities: effectProbe(world),
+    effectTimes: QUICK,
+  })
+  return { app: other, world, close: () => other.close() }
+}
+
+const jobs = async (app: EffectApp) =>
+  (
+    await sql<{ key: string | null; locked_by: string | null }>`SELECT key, locked_by FROM graphile_worker.jobs`.execute(
+      tables(app.app.engine.view),
+    )
+  ).rows
+const allDone = (app: EffectApp, n: number) =>
+  until(async () => (await effectRows(app)).filter((row) => row.state === 'done').length === n, 20_000)
+
+describe('effects on graphile-worker', () => {
+  test('[F26] [X14] two daemons share the work and never do one twice, queues included', async () => {
+    const app = await open()
+    const other = await beside(app)
+    const names = Array.from({ length: 60 }, (_, i) => `n${i}`)
+    await Promise.all(names.map((name, i) => enqueue(app, { name, queue: i % 3 ? `q${i % 5}` : undefined })))
+    await allDone(app, 60)
+    await other.close()
+    expect([...app.world.done, ...other.world.done].sort()).toEqual([...names].sort())
+    expect((await effectRows(app)).filter((row) => row.epoch !== 1)).toEqual([])
+    await until(async () => (await jobs(app)).length === 0)
+  })
+
+  test('[X14] what another daemon gives back on its stop is taken up at once', async () => {
+    const app = await open()
+    await enqueue(app, { name: 'a', type: 'probe.unknown', holds: true })
+    await app.world.began('a')
+    const other = await beside(app)
+    await app.reopen()
+    other.world.letGo('a')
+    app.world.letGo('a')
+    await allDone(app, 1)
+    expect((await effectRows(app))[0]).toMatchObject({ attempts: 1, epoch: 2, cut_off: 0 })
+    await other.close()
+  })
+
+  test('[X14] a daemon that fell silent loses its leases, its jobs and its place; one that speaks keeps them', async () => {
+    const app = await open()
+    const { engine } = app.app
+    const say = (id: string) =>
+      engine.write((tx) =>
+        sql`INSERT INTO daemons VALUES (${id}, ${JSON.stringify([`pool-of-${id}`])}, 1)
+          ON CONFLICT (id) DO UPDATE SET seen_at = daemons.seen_at + 1`.execute(tables(tx)),
+      )
+    await say('silent')
+    await say('speaking')
+    const mine = await leaveCutOff(app, { name: 'a' }, { owner: 'silent' })
+    const theirs = await leaveCutOff(app, { name: 'b' }, { owner: 'speaking' })
+    for (const [row, pool] of [
+      [mine, 'pool-of-silent'],
+      [theirs, 'pool-of-speaking'],
+    ] as const)
+      await engine.write(async (tx) => {
+        await sql`SELECT graphile_worker.add_job('signalbox_effect', json_build_object('id', ${row.id}::text), job_key := ${row.id},
+          run_at := now() + interval '1 hour')`.execute(tables(tx))
+        await sql`UPDATE graphile_worker._private_jobs SET locked_by = ${pool}, locked_at = now() - interval '1 minute' WHERE key = ${row.id}`.execute(
+          tables(tx),
+        )
+      })
+    await until(async () => {
+      await say('speaking')
+      return (await states(app)).a === 'done'
+    })
+    expect(await states(app)).toEqual({ a: 'done', b: 'running' })
+    expect((await jobs(app)).map((job) => job.locked_by)).toEqual(['pool-of-speaking'])
+    const { rows } = await sql<{ id: string }>`SELECT id FROM daemons ORDER BY id`.execute(tables(engine.view))
+    expect(rows.map((row) => row.id)).not.toContain('silent')
+  })
+
+  test('[X15] effects without a job, as after a copy from another database, get one; also while the daemon runs', async () => {
+    const app = await open()
+    const bare = (name: string, queue?: string) => {
+      const { engine, host } = app.app
+      const effect = { id: host.id('effect'), type: 'probe.known', payload: { name }, queue, callId: host.id('call'), attempts: 3 }
+      return engine.write((tx) => effectStore(tx, engine.facts).insert([effect]))
+    }
+    await leaveCutOff(app, { name: 'cut', queue: 'q' })
+    await bare('a', 'q')
+    await bare('b', 'q')
+    await bare('c')
+    await app.reopen()
+    await allDone(app, 4)
+    expect(app.world.done.filter((name) => name !== 'c')).toEqual(['cut', 'a', 'b'])
+    await bare('d')
+    await allDone(app, 5)
+  })
+
+  test('[X15] a job that came for nothing, or twice, does nothing', async () => {
+    const app = await open()
+    await enqueue(app, { name: 'a', holds: true })
+    await app.world.began('a')
+    const [row] = await effectRows(app)
+    const again = () =>
+      app.app.engine.write((tx) =>
+        sql`SELECT graphile_worker.add_job('signalbox_effect', json_build_object('id', ${row?.id}::text))`.execute(tables(tx)),
+      )
+    for (let i = 0; i < 5; i++) await again()
+    await until(async () => (await jobs(app)).every((job) => job.key === row?.id || job.locked_by))
+    app.world.letGo('a')
+    await allDone(app, 1)
+    await again()
+    await until(async () => (await jobs(app)).length === 0)
+    expect(app.world.log).toEqual(['+a', '-a'])
+  })
+
+  test('[X16] two daemons whose clocks are an hour apart and jump: leases are in the time of the database', async () => {
+    const app = await open()
+    await enqueue(app, { name: 'a', holds: true })
+    await app.world.began('a')
+    const other = await beside(app)
+    const real = Date.now
+    onTestFinished(() => {
+      Date.now = real
+    })
+    for (const hours of [1, -1, 0]) {
+      Date.now = () => real() + hours * 3_600_000
+      const [before] = await effectRows(app)
+      await until(async () => ((await effectRows(app))[0]?.lease_until as number) > (before?.lease_until as number) + QUICK.leaseMs)
+      const { rows } = await sql<{
+        left: number
+      }>`SELECT lease_until - ${sql.raw(app.app.engine.facts.nowMs)} AS left FROM effects`.execute(tables(app.app.engine.view))
+      expect(rows[0]?.left).toBeGreaterThan(0)
+      expect(rows[0]?.left).toBeLessThanOrEqual(QUICK.leaseMs)
+      expect((await effectRows(app))[0]).toMatchObject({ state: 'running', epoch: 1 })
+    }
+    app.world.letGo('a')
+    await allDone(app, 1)
+    expect([...app.world.done, ...other.world.done]).toEqual(['a'])
+    await other.close()
+  })
+})
+
+test('[X14] PostgreSQL goes away in the middle and comes back: what runs is written down, what waits is done, once', {
+  timeout: 60_000,
+}, async () => {
+  const cluster = startCluster({ durable: true })
+  onTestFinished(() => cluster.remove())
+  const world = new World()
+  const app = await openTestApp({
+    database: await createDatabase(cluster.folder, 'away'),
+    capabilities: effectProbe(world),
+    // A lease that outlasts the outage: the daemon keeps what it has.
+    effectTimes: { ...QUICK, leaseMs: 20_000 },
+  })
+  onTestFinished(() => app.close())
+  await enqueue(app, { name: 'a', queue: 'q', holds: true }, { name: 'b', queue: 'q' }, { name: 'c', delay_ms: 500 })
+  await world.began('a')
+  cluster.stop('immediate')
+  world.letGo('a')
+  await until(() => world.log.includes('-a'))
+  cluster.start()
+  await until(async () => Object.values(await states(app).catch(() => ({}))).join() === 'done,done,done', 30_000)
+  expect(world.log).toHaveLength(6)
+  expect(world.asked).toEqual([])
+})

@@ -1,0 +1,46 @@
+import { createGit } from '../../../src/adapters/git-cli/index.ts'
+import { type App, createApp } from '../../../src/daemon/app.ts'
+import type { EffectRow, EffectTables } from '../../../src/db/effect-store.ts'
+import { tables } from '../../../src/db/tables.ts'
+import type { EffectTimes } from '../../../src/kernel/effect.ts'
+import { markCapabilities, type Wanted, World } from './world.ts'
+
+export interface Setup {
+  database: string
+  world: string
+  times: EffectTimes
+}
+
+export function openMarkApp({ database, world, times }: Setup): Promise<App> {
+  const outside = new World(world)
+  return createApp({
+    database,
+    ports: { git: createGit(), ownerFile: { stage: async () => {} } },
+    ownerSecrets: [],
+    onDefect: (error) => outside.append({ what: 'defect', text: String(error) }),
+    capabilities: markCapabilities(outside),
+    effectTimes: times,
+  })
+}
+
+/** Throws when it was not answered as done. */
+export async function want(app: App, marks: Wanted[]): Promise<void> {
+  const answer = await app.kernel.invoke({ tool: 'mark_want', input: { marks }, credential: 'system', surface: 'daemon' })
+  if (!answer.ok) throw new Error(answer.error.message)
+}
+
+export function rowsOf(app: App): Promise<EffectRow[]> {
+  return tables<EffectTables>(app.engine.view).selectFrom('effects').selectAll().orderBy('created_at').orderBy('id').execute()
+}
+
+/** Nothing is left to be done. */
+export async function settled(app: App, patienceMs: number): Promise<EffectRow[]> {
+  const deadline = performance.now() + patienceMs
+  for (;;) {
+    const rows = await rowsOf(app)
+    const open = rows.filter((row) => row.state === 'waiting' || row.state === 'running')
+    if (!open.length) return rows
+    if (performance.now() > deadline) throw new Error(`still open: ${JSON.stringify(open)}`)
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+}

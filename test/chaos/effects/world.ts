@@ -1,0 +1,137 @@
+import { appendFileSync, closeSync, existsSync, openSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { z } from 'zod'
+import { capabilities } from '../../../src/capabilities/index.ts'
+import { type Capability, defineCapability } from '../../../src/kernel/capability.ts'
+import { defineEffect, type EffectContext } from '../../../src/kernel/effect.ts'
+import { defineEvent } from '../../../src/kernel/event.ts'
+import { defineTool } from '../../../src/kernel/tool.ts'
+
+export const Wanted = z.strictObject({
+  /** A known one can be recognised by its file, a blind one by nothing. */
+  kind: z.enum(['known', 'blind']),
+  name: z.string(),
+  queue: z.string().optional(),
+  fails: z.int().default(0),
+  ms: z.int().default(0),
+  /** Goes on when a file of this name is there. */
+  until: z.string().optional(),
+})
+export type Wanted = z.input<typeof Wanted>
+
+export type Line = { at: number; pid: number } & (
+  | { what: 'acked'; names: string[] }
+  | { what: 'begin' | 'end' | 'did' | 'twice' | 'stopped'; name: string; queue?: string }
+  | { what: 'killed'; victim: number }
+  | { what: 'defect'; text: string }
+)
+type NewLine = Line extends infer L ? (L extends Line ? Omit<L, 'at' | 'pid'> : never) : never
+
+/** The outside world, as a folder that outlives every process: one file per known effect, one log to which everybody appends. */
+export class World {
+  readonly folder: string
+
+  constructor(folder: string) {
+    this.folder = folder
+  }
+
+  append(line: NewLine): void {
+    appendFileSync(
+      join(this.folder, 'log'),
+      `${JSON.stringify({ at: performance.timeOrigin + performance.now(), pid: process.pid, ...line })}\n`,
+    )
+  }
+
+  lines(): Line[] {
+    const file = join(this.folder, 'log')
+    return existsSync(file)
+      ? readFileSync(file, 'utf8')
+          .trim()
+          .split('\n')
+          .map((line) => JSON.parse(line) as Line)
+      : []
+  }
+
+  has(name: string): boolean {
+    return existsSync(join(this.folder, `${name}.done`))
+  }
+
+  get files(): string[] {
+    return readdirSync(this.folder).flatMap((file) => (file.endsWith('.done') ? file.slice(0, -'.done'.length) : []))
+  }
+
+  /** Really does it; that it was there before is what must never happen. */
+  create(name: string): void {
+    try {
+      closeSync(openSync(join(this.folder, `${name}.done`), 'wx'))
+    } catch {
+      this.append({ what: 'twice', name })
+    }
+  }
+
+  async passes(gate: string | undefined, signal: AbortSignal): Promise<void> {
+    while (gate && !existsSync(join(this.folder, gate)) && !signal.aborted) await sleep(10)
+  }
+}
+
+export const marked = defineEvent('mark.made', z.strictObject({ name: z.string() }))
+
+/** All real capabilities, and one with effects on that world. */
+export function markCapabilities(world: World): Capability[] {
+  async function act(ctx: EffectContext, { kind, name, queue, fails, ms, until }: z.output<typeof Wanted>): Promise<void> {
+    world.append({ what: 'begin', name, queue })
+    if (ms) await sleep(ms)
+    await world.passes(until, ctx.signal)
+    if (ctx.signal.aborted) {
+      world.append({ what: 'stopped', name, queue })
+      throw new Error('told to stop')
+    }
+    const fine = ctx.attempt > fails
+    if (fine && kind === 'known') world.create(name)
+    if (fine && kind === 'blind') world.append({ what: 'did', name, queue })
+    world.append({ what: 'end', name, queue })
+    if (!fine) throw new Error('not yet')
+    await ctx.report('mark_made', { name })
+  }
+  const known = defineEffect({
+    type: 'mark.known',
+    payload: Wanted,
+    attempts: 20,
+    async recognise(ctx, { name }) {
+      if (!world.has(name)) return 'not_done'
+      await ctx.report('mark_made', { name })
+      return 'done'
+    },
+    do: act,
+  })
+  const blind = defineEffect({ type: 'mark.blind', payload: Wanted, attempts: 20, do: act })
+  const want = defineTool({
+    name: 'mark_want',
+    title: 'Want marks',
+    description: 'Enqueues effects on the world.',
+    input: z.strictObject({ marks: z.array(Wanted).max(1_000) }),
+    output: z.strictObject({}),
+    impact: 'write',
+    profile: 'operator',
+    async run(ctx, { marks }) {
+      for (const mark of marks) ctx.enqueue((mark.kind === 'known' ? known : blind)(mark, { queue: mark.queue }))
+      return {}
+    },
+  })
+  const made = defineTool({
+    name: 'mark_made',
+    title: 'Mark made',
+    description: 'What came of an effect on the world.',
+    input: z.strictObject({ name: z.string() }),
+    output: z.strictObject({}),
+    impact: 'write',
+    profile: 'operator',
+    internal: true,
+    async run(ctx, { name }) {
+      ctx.emit(marked({ subject: name }, { name }))
+      return {}
+    },
+  })
+  return [...capabilities, defineCapability({ name: 'mark', tools: [want, made], events: [marked], effects: [known, blind] })]
+}
