@@ -100,4 +100,13 @@ export const coreMigrations: Migration[] = [
       `CREATE TABLE daemons (id ${text} PRIMARY KEY NOT NULL, workers ${text} NOT NULL, seen_at ${int} NOT NULL) ${strict}`,
     ],
   },
+  {
+    name: 'seals',
+    up: ({ int, text, strict }) => [
+      `CREATE TABLE seals (
+        number ${int} PRIMARY KEY NOT NULL, at ${int} NOT NULL, previous ${text} NOT NULL, events ${text} NOT NULL, calls ${text} NOT NULL,
+        rows ${text} NOT NULL, hash ${text} NOT NULL
+      ) ${strict}`,
+    ],
+  },
 ]
