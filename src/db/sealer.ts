@@ -6,8 +6,10 @@ import { lastSealed, sealStore } from './seal-store.ts'
 const EVERY_MS = 1_000
 /** Rows of each table under one seal. */
 const AT_ONCE = 500
+const A_FEW = 100
 /** A stop has a deadline; what a long backlog leaves over is sealed after the next start. */
 const LAST_WORDS_MS = 1_000
+const HELD_BACK_MS = 20
 
 /** Where the chain ends, and up to which row of each table it goes. */
 interface Tip {
@@ -65,7 +67,12 @@ export class Sealer {
     this.#closed = true
     clearTimeout(this.#timer)
     await this.#running
-    await this.seal(performance.now() + LAST_WORDS_MS).catch((error) => this.#parts.onFault?.(error))
+    await this.#lastWords(performance.now() + LAST_WORDS_MS).catch((error) => this.#parts.onFault?.(error))
+  }
+
+  /** A transaction that holds rows back is most likely over in a moment. */
+  async #lastWords(deadline: number): Promise<void> {
+    while ((await this.seal(deadline)) && performance.now() < deadline) await new Promise((resolve) => setTimeout(resolve, HELD_BACK_MS))
   }
 
   #arm(): void {
@@ -115,9 +122,13 @@ export class Sealer {
   }
 }
 
+/** A few at a time: a call that came meanwhile is not kept waiting for all of them. */
 async function hashes(table: SealedTable, rows: PlacedRow[]): Promise<Hashed[]> {
-  const hashed = rows.map((row) => ({ seq: row.seq, hash: hashRow(table, row) }))
-  await nextTurn()
+  const hashed: Hashed[] = []
+  for (const row of rows) {
+    hashed.push({ seq: row.seq, hash: hashRow(table, row) })
+    if (hashed.length % A_FEW === 0) await nextTurn()
+  }
   return hashed
 }
 
