@@ -3,6 +3,7 @@ import { describe, expect, inject, onTestFinished } from 'vitest'
 import type { CoreTables } from '../../db/core.ts'
 import {
   hashRow,
+  hashSeal,
   headOf,
   makeSeal,
   marks,
@@ -15,8 +16,9 @@ import {
 } from '../../db/seal.ts'
 import { Sealer } from '../../db/sealer.ts'
 import { tables } from '../../db/tables.ts'
+import type { Storage } from '../../kernel/storage.ts'
 import { openTestApp, type TestApp, test } from '../../testing/app.ts'
-import { faulty, until } from '../../testing/signals.ts'
+import { deferred, faulty, until } from '../../testing/signals.ts'
 import { literal, tamper } from '../../testing/tamper.ts'
 
 type Row = SealedRow & { generation?: number; xid?: string }
@@ -134,6 +136,32 @@ describe('sealing', () => {
     }
     const seals = await sealsOf(app)
     expect(seals.map((seal) => seal.number)).toEqual(seals.map((_, i) => i + 1))
+    for (const table of SEALED_TABLES) expect(sealedSeqs(seals, table)).toEqual((await rowsOf(app, table)).map((row) => row.seq))
+    expect(await verify(app)).toMatchObject({ ok: true })
+  })
+
+  test('[Z2] a sealer that was overtaken drops its work and goes on behind the other', async ({ app }) => {
+    await smallLog(app)
+    const { engine, host } = app.app
+    const [reached, gate] = [deferred(), deferred()]
+    const storage: Storage = {
+      view: engine.view,
+      async write(job) {
+        reached.resolve()
+        await gate.promise
+        return engine.write(job)
+      },
+    }
+    await app.owner.call('project_create', { name: 'for both' })
+    const slow = new Sealer({ storage, order: engine.order, now: host.now }).seal()
+    await reached.promise
+    await sealAll(app)
+    await app.owner.call('project_create', { name: 'for the slow one' })
+    gate.resolve()
+    await slow
+    await sealAll(app)
+    const seals = await sealsOf(app)
+    expect(seals.map((seal) => seal.number)).toEqual([1, 2, 3, 4, 5])
     for (const table of SEALED_TABLES) expect(sealedSeqs(seals, table)).toEqual((await rowsOf(app, table)).map((row) => row.seq))
     expect(await verify(app)).toMatchObject({ ok: true })
   })
@@ -328,14 +356,17 @@ describe('edits past Signalbox', () => {
     await tamper(app, `DELETE FROM events WHERE seq IN (${gone.join(',')})`)
     await app.owner.call('project_create', { name: 'later' })
     await sealAll(app)
-    expect((await sealsOf(app)).length).toBeGreaterThan(3)
+    const seals = await sealsOf(app)
+    expect(seals.length).toBeGreaterThan(3)
+    const sealed = sealedSeqs(seals, 'events')
+    expect(new Set(sealed).size).toBe(sealed.length)
     expect(await verify(app)).toMatchObject({ ok: false, first_bad: { table: 'events', seq: gone[0] } })
   })
 })
 
-/** What somebody does who knows the algorithm: every seal from there on made anew over the rows as they are. */
-async function rebuild(app: TestApp, from: number): Promise<void> {
-  const seals = await sealsOf(app)
+/** What somebody does who knows the algorithm: the seals from there on made anew over the rows as they are. */
+async function rebuild(app: TestApp, from: number, upTo = Number.POSITIVE_INFINITY): Promise<void> {
+  const seals = (await sealsOf(app)).filter((seal) => seal.number <= upTo)
   let previous = seals[from - 2]?.hash ?? '0'.repeat(64)
   for (const seal of seals.slice(from - 1)) {
     const hashed = async (table: SealedTable) => {
@@ -349,6 +380,26 @@ async function rebuild(app: TestApp, from: number): Promise<void> {
 }
 
 describe('with a head that was kept elsewhere', () => {
+  test('[Z4] rebuilt up to any seal but the last, the chain breaks at the next', async ({ app }) => {
+    await smallLog(app)
+    const [first] = await sealedRows(app, 'events')
+    await tamper(app, update('events', 'seq', first?.seq, 'actor', 'nobody'))
+    for (const upTo of [1, 2]) {
+      await rebuild(app, 1, upTo)
+      expect(await verify(app)).toMatchObject({ ok: false, first_bad: { table: 'seals', seq: upTo + 1, problem: 'changed' } })
+    }
+    await rebuild(app, 1)
+    expect(await verify(app)).toMatchObject({ ok: true })
+  })
+
+  test('[Z4] rows that fit their marks, but not the full hashes, are found', async ({ app }) => {
+    await smallLog(app)
+    const { hash: _, ...last } = (await sealsOf(app)).at(-1) as Seal
+    const forged = { ...last, rows: 'f'.repeat(64) }
+    await tamper(app, 'DELETE FROM seals WHERE number = 3', insert('seals', { ...forged, hash: hashSeal(forged) }))
+    expect(await verify(app)).toMatchObject({ ok: false, first_bad: { table: 'seals', seq: 3, problem: 'changed' } })
+  })
+
   test('[Z5] a chain that was rebuilt looks sound, and is found with it', async ({ app }) => {
     await smallLog(app)
     const [first] = await sealsOf(app)
