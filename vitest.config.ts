@@ -8,6 +8,9 @@ const common = {
   hookTimeout: 60_000,
 }
 
+/** Every capability is written once and must hold on both engines. */
+const ON_BOTH = ['src/capabilities/*/*.test.ts', 'src/kernel/**/*.test.ts', 'src/adapters/effects-*/*.test.ts', 'test/**/effects*.test.ts']
+
 /** What only a server can show. */
 const POSTGRES_ONLY = ['src/db/postgres*.test.ts', 'src/adapters/effects-graphile/*.test.ts', 'test/**/postgres*.test.ts']
 
@@ -19,11 +22,10 @@ const sqlite = {
   globalSetup: 'test/global-setup.ts',
 }
 
-/** Every capability is written once and must hold on both engines. */
 const postgres = {
   ...common,
   name: 'postgres',
-  include: ['src/capabilities/*/*.test.ts', 'src/kernel/**/*.test.ts', 'src/adapters/effects-*/*.test.ts', ...POSTGRES_ONLY],
+  include: [...ON_BOTH, ...POSTGRES_ONLY],
   globalSetup: ['test/global-setup.ts', 'test/postgres-setup.ts'],
 }
 

@@ -9,6 +9,7 @@ Usage:
   signalbox tools                 list what you may call
   signalbox events                follow what happens, one line an event
   signalbox db backup|restore|check|copy
+  signalbox audit tail|verify|export
   signalbox <noun> <verb> --help  the flags of a tool
   signalbox --version
 
@@ -33,6 +34,8 @@ async function main(args: string[]): Promise<void> {
       return (await import('./daemon/mcp-command.ts')).mcpCommand(rest)
     case 'db':
       return (await import('./daemon/db-command.ts')).dbCommand(rest)
+    case 'audit':
+      return (await import('./daemon/audit-command.ts')).auditCommand(rest)
     default:
       return (await import('./daemon/cli-command.ts')).cliCommand(args)
   }

@@ -11,6 +11,7 @@ import {
 import { effectStore } from '../db/effect-store.ts'
 import type { Engine } from '../db/engine.ts'
 import { openEngine } from '../db/open.ts'
+import type { Sealer } from '../db/sealer.ts'
 import { dialects as allDialects } from '../dialects/index.ts'
 import { AuditBuffer } from '../kernel/audit.ts'
 import type { Capability } from '../kernel/capability.ts'
@@ -26,13 +27,14 @@ import { canonicalJson } from '../kernel/text.ts'
 import type { Ports } from '../kernel/tool.ts'
 import type { Effects, EffectsParts } from '../ports/effects.ts'
 import { createHost } from './host.ts'
+import { createSeals, sealing } from './seals.ts'
 import { VERSION } from './version.ts'
 
 export interface AppOptions {
   /** A path, or the address of a PostgreSQL server. */
   database: string
   /** What the adapters provide; the daemon's own view of itself is added here. */
-  ports: Omit<Ports, 'daemon'>
+  ports: Omit<Ports, 'daemon' | 'seals'>
   /** The owner's secrets as found on disk, newest first, and what to do when a rotation has committed. */
   ownerSecrets: string[]
   onOwnerRotated?(isCurrent: (secret: string) => Promise<boolean>): void | Promise<void>
@@ -51,6 +53,7 @@ export interface App {
   registry: Registry
   identity: Identity
   host: Host
+  sealer: Sealer
   ownerToken: string
   /** Surfaces report what only they can count. */
   counts: { mcpSessions(): number }
@@ -73,7 +76,9 @@ export async function createApp(options: AppOptions): Promise<App> {
   const settings = new Settings(registry.settings, storedSettings)
   await settings.reload(engine.view)
   const feed = await Feed.open(ledger, engine)
-  const audit = new AuditBuffer(ledger, engine, host.now)
+  const seals = createSeals(engine, host.now)
+  const storage = sealing(engine, seals.sealer)
+  const audit = new AuditBuffer(ledger, storage, host.now)
   const identity = createIdentity(host.now)
   const limit = new RateLimit(host.monotonic, MOST_OPEN_CALLS)
   const counts = { mcpSessions: () => 0 }
@@ -81,7 +86,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     ensureOwner(tx, options.ownerSecrets, { id: host.id, now: host.now(), shared: engine.facts.shared }),
   )
 
-  const ports = { ...options.ports, daemon: createDaemonPort(engine, feed, counts) }
+  const ports = { ...options.ports, daemon: createDaemonPort(engine, feed, counts), seals: seals.port }
   const effects = await createEffects(options.database, {
     engine,
     owner: host.id('daemon'),
@@ -105,7 +110,7 @@ export async function createApp(options: AppOptions): Promise<App> {
 
   const kernel = new Kernel({
     registry,
-    storage: engine,
+    storage,
     ledger,
     feed,
     identity,
@@ -132,6 +137,8 @@ export async function createApp(options: AppOptions): Promise<App> {
   await effects.start((claim) =>
     react({ types: registry.effects, ports, report: (id, tool, input) => report(kernel, id, tool, input) }, claim),
   )
+  // What a daemon that was killed left unsealed.
+  seals.sealer.wake()
   const housekeeping = setInterval(() => {
     limit.sweep()
     void engine
@@ -150,6 +157,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     registry,
     identity,
     host,
+    sealer: seals.sealer,
     ownerToken,
     counts,
     async close() {
@@ -159,6 +167,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       // Waits that were just interrupted are answered in this turn; their audit belongs to the last batch.
       await new Promise((resolve) => setImmediate(resolve))
       await audit.close()
+      await seals.close()
       await engine.close()
     },
   }

@@ -1,12 +1,14 @@
 import { UsageError } from '../kernel/error.ts'
-import { toolCommand } from '../surfaces/cli.ts'
+import { type Reach, toolCommand } from '../surfaces/cli.ts'
 import { loadConfig } from './config.ts'
 import { ownerTokenPath, readAddress, readSecret } from './home.ts'
 import { isServed } from './lock.ts'
 import { VERSION } from './version.ts'
 
+export const reach: Reach = { version: VERSION, daemon }
+
 export function cliCommand(args: string[]): Promise<void> {
-  return toolCommand(args, { version: VERSION, daemon })
+  return toolCommand(args, reach)
 }
 
 /** A port that was named wins; else the daemon of this state folder has written where it is. */

@@ -93,19 +93,21 @@ export const coreMigrations: Migration[] = [
       `CREATE TABLE effects (
         id ${text} PRIMARY KEY NOT NULL, type ${text} NOT NULL, payload ${text} NOT NULL, queue ${text}, state ${text} NOT NULL,
         attempts ${int} NOT NULL, max_attempts ${int} NOT NULL, run_at ${int} NOT NULL, owner ${text}, epoch ${int} NOT NULL,
-        lease_until ${int} NOT NULL, error ${text}, call_id ${text} NOT NULL, created_at ${int} NOT NULL, finished_at ${int}
+        lease_until ${int} NOT NULL, cut_off ${int} NOT NULL, error ${text}, call_id ${text} NOT NULL, created_at ${int} NOT NULL,
+        finished_at ${int}
       ) ${strict}`,
       'CREATE INDEX effects_by_time ON effects (state, run_at)',
-      'CREATE INDEX effects_by_queue ON effects (queue, state)',
+      'CREATE INDEX effects_in_line ON effects (queue, state, created_at, id)',
       `CREATE TABLE daemons (id ${text} PRIMARY KEY NOT NULL, workers ${text} NOT NULL, seen_at ${int} NOT NULL) ${strict}`,
     ],
   },
   {
-    name: 'effects-in-line',
-    up: ({ int }) => [
-      `ALTER TABLE effects ADD COLUMN cut_off ${int} NOT NULL DEFAULT 0`,
-      'DROP INDEX effects_by_queue',
-      'CREATE INDEX effects_in_line ON effects (queue, state, created_at, id)',
+    name: 'seals',
+    up: ({ int, text, strict }) => [
+      `CREATE TABLE seals (
+        number ${int} PRIMARY KEY NOT NULL, at ${int} NOT NULL, previous ${text} NOT NULL, events ${text} NOT NULL, calls ${text} NOT NULL,
+        rows ${text} NOT NULL, hash ${text} NOT NULL
+      ) ${strict}`,
     ],
   },
 ]

@@ -2,6 +2,7 @@ import type { ColumnTypes } from '../kernel/capability.ts'
 import type { Cursor } from '../kernel/event.ts'
 import type { Ledger } from '../kernel/log.ts'
 import type { Storage } from '../kernel/storage.ts'
+import type { RowOrder } from './row-order.ts'
 
 /** Everything in which one database differs from another. SQL elsewhere is portable. */
 export interface EngineFacts {
@@ -40,6 +41,7 @@ export const POSTGRES: EngineFacts = {
 export interface Engine extends Storage {
   readonly facts: EngineFacts
   readonly ledger: Ledger
+  readonly order: RowOrder
   /** Bumped by restore and copy: a cursor from before is recognised and mapped by its sequence number. */
   readonly generation: number
   /** Called when another process may have committed; an engine with one process never does. */

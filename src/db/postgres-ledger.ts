@@ -4,6 +4,7 @@ import type { Ledger } from '../kernel/log.ts'
 import type { Tx } from '../kernel/storage.ts'
 import { decodeCursor } from './engine.ts'
 import { type CommitOrder, commonHistory, createLedger, inTheFuture, notOfThisLog, restores } from './ledger.ts'
+import type { Place, PlacedRow, RowOrder } from './row-order.ts'
 import { tables } from './tables.ts'
 
 /** Where a row stands in the order of commits. Sequence numbers alone would not do: they are given out before the commit. */
@@ -51,12 +52,42 @@ function postgresOrder(generation: number): CommitOrder {
       if (from.generation > generation || (from.generation === generation && (foreign || from.xid >= next))) throw inTheFuture()
       return {
         query: inCommitOrder(query)
-          .where(sql<boolean>`(generation, xid, seq) > (${from.generation}::bigint, ${String(from.xid)}::xid8, ${from.seq}::bigint)`)
-          .where(sql<boolean>`(generation < ${generation}::bigint OR xid < ${String(settled)}::xid8)`),
+          .where(behind({ ...from, xid: String(from.xid) }))
+          .where(isSettled(generation, settled)),
         heldBack: async () => settled < next && (await anyFrom(view, generation, settled)),
       }
     },
   }
+}
+
+/** The same order for the log and the audit, also of rows that are not settled yet. */
+export function postgresRows(generation: number): RowOrder {
+  return {
+    async placeOf(view, table, seq) {
+      const found = await sql<Place>`SELECT generation, xid, seq FROM ${sql.table(table)} WHERE seq = ${seq}`.execute(tables(view))
+      return found.rows[0]
+    },
+    async following(view, table, place, limit, which) {
+      const bounds = [behind(place)]
+      if (which === 'settled') bounds.push(isSettled(generation, (await watermark(view)).settled))
+      const found = await sql<PlacedRow>`SELECT * FROM ${sql.table(table)} WHERE ${sql.join(bounds, sql` AND `)}
+        ORDER BY generation, xid, seq LIMIT ${limit}`.execute(tables(view))
+      return found.rows
+    },
+    async count(view, table, after) {
+      const found = await sql<{ n: number }>`SELECT count(*) AS n FROM ${sql.table(table)} WHERE ${behind(after)}`.execute(tables(view))
+      return Number(found.rows[0]?.n)
+    },
+  }
+}
+
+function behind(place: Place | undefined) {
+  if (!place) return sql<boolean>`TRUE`
+  return sql<boolean>`(generation, xid, seq) > (${place.generation}::bigint, ${place.xid}::xid8, ${place.seq}::bigint)`
+}
+
+function isSettled(generation: number, settled: bigint) {
+  return sql<boolean>`(generation < ${generation}::bigint OR xid < ${String(settled)}::xid8)`
 }
 
 async function anyFrom(view: Tx, generation: number, xid: bigint): Promise<boolean> {

@@ -9,7 +9,8 @@ import { coreMigrations } from './core.ts'
 import { type CheckResult, type Engine, POSTGRES } from './engine.ts'
 import { migrate, type NamedMigrations } from './migrate.ts'
 import { builderOn, exactNumbers, PostgresConnection, translated } from './postgres-connection.ts'
-import { postgresLedger } from './postgres-ledger.ts'
+import { postgresLedger, postgresRows } from './postgres-ledger.ts'
+import type { RowOrder } from './row-order.ts'
 import { asTx, tables } from './tables.ts'
 
 const CHANNEL = 'signalbox_events'
@@ -66,6 +67,7 @@ class PostgresEngine implements Engine {
   readonly facts = POSTGRES
   readonly view: Tx
   readonly ledger: Ledger
+  readonly order: RowOrder
   readonly generation: number
   readonly #reading: pg.Pool
   readonly #writing: pg.Pool
@@ -83,6 +85,7 @@ class PostgresEngine implements Engine {
     this.view = asTx(builderOn(new PostgresConnection(this.#reading)))
     this.generation = generation
     this.ledger = postgresLedger(generation)
+    this.order = postgresRows(generation)
     this.#bell = new Bell(settings as pg.ClientConfig)
     this.#sizing = setInterval(() => void this.measure(), SIZE_EVERY_MS)
     this.#sizing.unref()

@@ -7,6 +7,7 @@ import { coreMigrations } from './core.ts'
 import { type CheckResult, type Engine, SQLITE } from './engine.ts'
 import { createLedger, sqliteOrder } from './ledger.ts'
 import { type MigrationConnection, migrate, type NamedMigrations } from './migrate.ts'
+import { sqliteRows } from './row-order.ts'
 import { builderOn, Connection, DamagedDatabase, translated } from './sqlite-connection.ts'
 import { asTx } from './tables.ts'
 import { inspectWal } from './wal.ts'
@@ -37,6 +38,7 @@ class SqliteEngine implements Engine {
   readonly facts = SQLITE
   readonly view: Tx
   readonly ledger: Ledger
+  readonly order = sqliteRows
   readonly generation: number
   readonly notices: string[]
   readonly #path: string

@@ -47,7 +47,17 @@ export async function toolCommand(args: string[], reach: Reach): Promise<void> {
   if (help) return void process.stdout.write(helpFor(tool))
   const answer = await untilAnswered((next) => post(reach, tool.name, next, actFor), input)
   if (!answer.ok) return fail(answer.error, json)
-  process.stdout.write(json || !process.stdout.isTTY ? `${JSON.stringify(answer.result, null, json ? 2 : 0)}\n` : render(answer.result))
+  show(answer.result, json)
+}
+
+/** For commands made of several calls; a refusal ends the program with its exit code. */
+export async function callTool(reach: Reach, name: string, input: object, json: boolean): Promise<Record<string, unknown>> {
+  const answer = await post(reach, name, input, undefined)
+  return answer.ok ? answer.result : fail(answer.error, json)
+}
+
+export function show(result: Record<string, unknown>, json: boolean): void {
+  process.stdout.write(json || !process.stdout.isTTY ? `${JSON.stringify(result, null, json ? 2 : 0)}\n` : render(result))
 }
 
 /** A wait that the server cut short is taken up again where it stopped, until the time that was asked for is over. */

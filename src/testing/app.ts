@@ -46,6 +46,8 @@ export class Caller {
 export interface TestApp {
   app: App
   folder: string
+  /** The file's path, or the address of the database. */
+  database: string
   owner: Caller
   agent(role: string, options?: Fields): Promise<Caller>
   worker(taskId: string): Promise<Caller>
@@ -78,6 +80,7 @@ export async function openTestApp(options: Partial<AppOptions> = {}): Promise<Te
   const self: TestApp = {
     app: state.app,
     folder,
+    database,
     owner: await ownerOf(state.app),
     async agent(role, more = {}) {
       const invited = await self.owner.call('agent_invite', { role, ...more })

@@ -34,8 +34,8 @@ export function auditRows(app: TestApp): Promise<CoreTables['calls'][]> {
   return tables<CoreTables>(app.app.engine.view).selectFrom('calls').selectAll().orderBy('seq').execute()
 }
 
-/** How many rows each table has. `calls` may grow by a refusal's own audit row, so it is left out unless asked for. */
-export async function rowCounts(view: Tx, leaveOut: string[] = ['calls', 'refusals']): Promise<Record<string, number>> {
+/** How many rows each table has. `calls` may grow by a refusal's own audit row, `seals` by themselves: both are left out unless asked for. */
+export async function rowCounts(view: Tx, leaveOut: string[] = ['calls', 'refusals', 'seals']): Promise<Record<string, number>> {
   const db = tables(view)
   const counts: Record<string, number> = {}
   for (const name of (await tableNames(view)).filter((table) => !leaveOut.includes(table))) {

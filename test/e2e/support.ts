@@ -363,7 +363,7 @@ export function look<T>(path: string, read: (db: InstanceType<typeof DatabaseSyn
 }
 
 /** Rows of every table but those in which a refusal itself is recorded. */
-export function rowCounts(path: string, leaveOut: string[] = ['calls', 'refusals', 'mcp_sessions']): Record<string, number> {
+export function rowCounts(path: string, leaveOut: string[] = ['calls', 'refusals', 'seals', 'mcp_sessions']): Record<string, number> {
   return look(path, (db) => {
     const tables = db.prepare(`SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name`).all() as { name: string }[]
     const counted = tables.filter(({ name }) => !leaveOut.includes(name))

@@ -13,7 +13,7 @@ test('[F26] [X14] three daemons on one database, one killed every few seconds fo
     expect(report.wrong).toEqual([])
     expect(report.longestStandMs).toBeLessThan(LONGEST_STAND_MS)
   } finally {
-    places.close()
+    await places.close()
     program.remove()
   }
 })

@@ -27,6 +27,6 @@ test.each([
     console.info(`effects on ${engine}, ${statements} statements: ${summary(fates)}`)
     expect(fates.filter((fate) => fate.wrong.length)).toEqual([])
   } finally {
-    places.close()
+    await places.close()
   }
 })

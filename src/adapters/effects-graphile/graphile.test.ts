@@ -175,7 +175,7 @@ describe('effects on graphile-worker', () => {
 test('[X14] PostgreSQL goes away in the middle and comes back: what runs is written down, what waits is done, once', {
   timeout: 60_000,
 }, async () => {
-  const cluster = startCluster({ durable: true })
+  const cluster = await startCluster({ durable: true })
   onTestFinished(() => cluster.remove())
   const world = new World()
   const app = await openTestApp({
@@ -187,10 +187,10 @@ test('[X14] PostgreSQL goes away in the middle and comes back: what runs is writ
   onTestFinished(() => app.close())
   await enqueue(app, { name: 'a', queue: 'q', holds: true }, { name: 'b', queue: 'q' }, { name: 'c', delay_ms: 500 })
   await world.began('a')
-  cluster.stop('immediate')
+  await cluster.stop('immediate')
   world.letGo('a')
   await until(() => world.log.includes('-a'))
-  cluster.start()
+  await cluster.start()
   await until(async () => Object.values(await states(app).catch(() => ({}))).join() === 'done,done,done', 30_000)
   expect(world.log).toHaveLength(6)
   expect(world.asked).toEqual([])

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { defineCapability, type SettingDefinition, setting } from '../../kernel/capability.ts'
+import { exportAudit, verify } from './audit-tools.ts'
 import { migrations } from './migrations.ts'
 import { audit, decide, decisionLogged, health, settingChanged, settingTools, waitForEvents } from './tools.ts'
 
@@ -9,7 +10,7 @@ const Rate = z.int().min(1).max(1_000_000)
 export function system(definitions: () => Record<string, SettingDefinition>) {
   return defineCapability({
     name: 'system',
-    tools: [health, decide, audit, ...settingTools(definitions), waitForEvents],
+    tools: [health, decide, audit, verify, exportAudit, ...settingTools(definitions), waitForEvents],
     migrations,
     events: [settingChanged, decisionLogged],
     settings: {

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { runMigrations } from 'graphile-worker'
+import { inject } from 'vitest'
 import { capabilities } from '../../../src/capabilities/index.ts'
 import { openPostgres } from '../../../src/db/postgres.ts'
 import { administer, type Cluster, createDatabase, startCluster, TEMPLATE } from '../../../src/testing/databases.ts'
@@ -15,7 +16,12 @@ export interface Place {
 /** A fresh database and a fresh world for every run. */
 export interface Places {
   fresh(): Promise<Place>
-  close(): void
+  close(): Promise<void>
+}
+
+/** On the engine of the project that runs the test. */
+export function placesHere(): { engine: 'sqlite' | 'postgres'; open(): Promise<Places> } {
+  return inject('postgres') ? { engine: 'postgres', open: postgresPlaces } : { engine: 'sqlite', open: sqlitePlaces }
 }
 
 export async function sqlitePlaces(): Promise<Places> {
@@ -24,12 +30,12 @@ export async function sqlitePlaces(): Promise<Places> {
       const world = mkdtempSync(join(tmpdir(), 'signalbox-world-'))
       return { world, database: join(world, 'signalbox.db'), remove: async () => rmSync(world, { recursive: true, force: true }) }
     },
-    close() {},
+    async close() {},
   }
 }
 
 export async function postgresPlaces(): Promise<Places> {
-  const cluster: Cluster = startCluster()
+  const cluster: Cluster = await startCluster()
   const url = await createDatabase(cluster.folder, TEMPLATE)
   const engine = await openPostgres({ url, migrations: capabilities.map((c) => ({ owner: c.name, migrations: c.migrations ?? [] })) })
   await engine.close()

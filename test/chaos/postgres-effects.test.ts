@@ -22,6 +22,6 @@ test('[F26] [X14] three daemons on one database, one killed every few seconds: n
     expect(report.acked).toBeGreaterThan(50)
     expect(report.kills).toBeGreaterThan(2)
   } finally {
-    places.close()
+    await places.close()
   }
 })
