@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { effectStore } from '../db/effect-store.ts'
 import { tables } from '../db/tables.ts'
@@ -11,8 +12,7 @@ async function open(world = new World()): Promise<EffectApp> {
   return app
 }
 
-const become = (app: EffectApp, expected: Record<string, string>) =>
-  until(async () => JSON.stringify(await states(app)) === JSON.stringify(expected))
+const become = (app: EffectApp, expected: Record<string, string>) => until(async () => isDeepStrictEqual(await states(app), expected))
 
 /** What every driver of the port keeps, over the whole way from the call to the report. */
 export function effectsContract(): void {
