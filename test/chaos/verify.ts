@@ -96,6 +96,8 @@ export async function verify(daemon: TestDaemon, journal: Journal): Promise<Verd
   checkIntents(contents, journal, verdict)
   checkAnswers(contents, journal, verdict)
   await checkApi(daemon, contents, verdict)
+  const sealed = await daemon.call('audit_verify')
+  if (!sealed.ok) verdict.wrong.push(sealed.meaning)
   return { ...verdict, contents }
 }
 
