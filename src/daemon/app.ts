@@ -76,7 +76,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   const settings = new Settings(registry.settings, storedSettings)
   await settings.reload(engine.view)
   const feed = await Feed.open(ledger, engine)
-  const seals = createSeals(engine, host.now)
+  const seals = createSeals(engine, host.now, (error) => options.onDefect(error, { id: '-', tool: 'sealer' }))
   const storage = sealing(engine, seals.sealer)
   const audit = new AuditBuffer(ledger, storage, host.now)
   const identity = createIdentity(host.now)

@@ -3,13 +3,16 @@ import type { Engine } from '../db/engine.ts'
 import { sealStore } from '../db/seal-store.ts'
 import { Sealer } from '../db/sealer.ts'
 import { compare, verdict, type Walk, walkSeals } from '../db/verify.ts'
+import { Refusal, TransientFault } from '../kernel/error.ts'
 import type { Storage } from '../kernel/storage.ts'
 import type { Seals } from '../ports/seals.ts'
 
 /** The sealer, and what the tools see of its chain. */
-export function createSeals(engine: Engine, now: () => number) {
+export function createSeals(engine: Engine, now: () => number, onDefect: (error: unknown) => void) {
   const { view, order } = engine
-  const sealer = new Sealer({ storage: engine, order, now })
+  // Storage that is away or full is told by health, and sealing goes on with it.
+  const onFault = (error: unknown) => error instanceof TransientFault || error instanceof Refusal || onDefect(error)
+  const sealer = new Sealer({ storage: engine, order, now, onFault })
   let stopping = false
   let walking: Promise<Walk> | undefined
   /** One at a time, shared by all who ask: a storm of them must not read the whole log once for each. */

@@ -52,6 +52,23 @@ describe('the sealer', () => {
     await sealer.close()
   })
 
+  test('[Z1] under steady writing a round makes one seal, and the rest waits for the next', async ({ app }) => {
+    await app.app.sealer.close()
+    const { engine, host } = app.app
+    await create(app)
+    let written = 0
+    const storage: Storage = {
+      view: engine.view,
+      async write(job) {
+        const value = await engine.write(job)
+        if (written++ < 20) await create(app, `P ${written}`)
+        return value
+      },
+    }
+    expect(await new Sealer({ storage, order: engine.order, now: host.now }).seal()).toBe(true)
+    expect((await sealStore(engine.view).head())?.number).toBe(1)
+  })
+
   test('[Z1] a long backlog is sealed in pieces, and others are answered in between', { timeout: 60_000 }, async ({ app }) => {
     await app.app.sealer.close()
     for (let round = 0; round < 6; round++) await Promise.all(Array.from({ length: 200 }, (_, i) => create(app, `P ${round} ${i}`)))

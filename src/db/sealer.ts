@@ -49,18 +49,22 @@ export class Sealer {
     if (!this.#running) this.#arm()
   }
 
-  /** All that is settled, now. Resolves with whether rows are left that only an open transaction holds back. */
+  /**
+   * All that is settled when it begins. Resolves with whether rows are left: new ones, or such as an open transaction holds
+   * back. It does not run after the new ones: under steady writing every seal would be followed by another, of a row or two.
+   */
   async seal(deadline = Number.POSITIVE_INFINITY): Promise<boolean> {
     const { view } = this.#parts.storage
     let tip = await readTip(view, this.#parts.order)
-    for (;;) {
+    for (let more = true; more && performance.now() < deadline; await nextTurn()) {
       const unsealed = await this.#unsealed(tip)
-      if (!unsealed.events.length && !unsealed.calls.length) return this.#heldBack(tip)
+      if (!unsealed.events.length && !unsealed.calls.length) break
+      const next = await this.#append(tip, unsealed)
       // Another daemon was quicker: this work is dropped, and the next begins behind the other's seal.
-      tip = (await this.#append(tip, unsealed)) ?? (await readTip(view, this.#parts.order))
-      if (performance.now() > deadline) return false
-      await nextTurn()
+      tip = next ?? (await readTip(view, this.#parts.order))
+      more = !next || unsealed.events.length === AT_ONCE || unsealed.calls.length === AT_ONCE
     }
+    return this.#anyLeft(tip)
   }
 
   async close(): Promise<void> {
@@ -114,7 +118,7 @@ export class Sealer {
     return { number: seal.number, hash: seal.hash, after }
   }
 
-  async #heldBack({ after }: Tip): Promise<boolean> {
+  async #anyLeft({ after }: Tip): Promise<boolean> {
     const { order, storage } = this.#parts
     const [event] = await order.following(storage.view, 'events', after.events, 1)
     const [call] = await order.following(storage.view, 'calls', after.calls, 1)

@@ -105,6 +105,8 @@ export async function verify(
   checkIntents(contents, journal, verdict)
   checkAnswers(contents, journal, verdict)
   await checkApi(daemon, contents, verdict)
+  const sealed = await daemon.call('audit_verify')
+  if (!sealed.ok) verdict.wrong.push(sealed.meaning)
   return { ...verdict, contents }
 }
 
