@@ -35,7 +35,8 @@ export class Heartbeat {
     this.#parts = parts
     this.events.on('pool:create', ({ workerPool }: { workerPool: { id: string } }) => {
       this.#pools.add(workerPool.id)
-      this.#beat()
+      // At once: what it locks before it is known would be freed only by the next tidying.
+      this.#sayAlive().catch(() => {})
     })
   }
 
@@ -100,14 +101,17 @@ export class Heartbeat {
     const { engine, times } = this.#parts
     await engine.write(async (tx) => {
       await engine.hold?.(tx, ['effects.tidy'])
-      if (dead.length) await daemons(tx).deleteFrom('daemons').where('id', 'in', dead).execute()
+      const gone = dead.length ? await daemons(tx).deleteFrom('daemons').where('id', 'in', dead).returningAll().execute() : []
       const living = await daemons(tx).selectFrom('daemons').selectAll().execute()
       await effectStore(tx, engine.facts).expireAllBut(living.map((daemon) => daemon.id))
-      const pools = living.flatMap((daemon) => JSON.parse(daemon.workers) as string[])
-      await removeOrphans(tx, pools, times.deadAfterMs)
+      await removeOrphans(tx, { dead: poolsOf(gone), living: poolsOf(living) }, times.deadAfterMs)
       await addJobs(tx, await withoutJob(tx, engine.facts))
     })
   }
+}
+
+function poolsOf(some: Daemon[]): string[] {
+  return some.flatMap((daemon) => JSON.parse(daemon.workers) as string[])
 }
 
 function daemons(tx: Tx) {
