@@ -22,11 +22,11 @@ type Daemon = Tables['daemons']
  * minute, or its clock has jumped, everybody's last sign of life is old and nobody is dead.
  */
 export class Heartbeat {
-  /** Where the pools of this daemon make themselves known. */
+  /** Where the pool of this daemon makes itself known; a new one means that the one before is over, and its jobs are orphans. */
   readonly events = new EventEmitter()
   readonly #parts: EffectsParts
-  readonly #pools = new Set<string>()
   readonly #heard = new Map<string, { seenAt: number; since: number }>()
+  #pool: string | undefined
   #beats = 0
   #timer: NodeJS.Timeout | undefined
   #beating: Promise<void> | undefined
@@ -34,7 +34,7 @@ export class Heartbeat {
   constructor(parts: EffectsParts) {
     this.#parts = parts
     this.events.on('pool:create', ({ workerPool }: { workerPool: { id: string } }) => {
-      this.#pools.add(workerPool.id)
+      this.#pool = workerPool.id
       // At once: what it locks before it is known would be freed only by the next tidying.
       this.#sayAlive().catch(() => {})
     })
@@ -69,7 +69,7 @@ export class Heartbeat {
   async #sayAlive(): Promise<void> {
     const { engine, owner } = this.#parts
     const seen_at = sql<number>`${sql.raw(engine.facts.nowMs)}`
-    const workers = JSON.stringify([...this.#pools])
+    const workers = JSON.stringify(this.#pool ? [this.#pool] : [])
     await engine.write((tx) =>
       daemons(tx)
         .insertInto('daemons')
