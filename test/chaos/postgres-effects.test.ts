@@ -20,7 +20,7 @@ test('[F26] [X14] three daemons on one database, one killed every few seconds: n
     expect(report.wrong).toEqual([])
     expect(report.longestStandMs).toBeLessThan(LONGEST_STAND_MS)
     expect(report.acked).toBeGreaterThan(50)
-    expect(report.kills).toBeGreaterThan(2)
+    expect(report.kills).toBeGreaterThan(1)
   } finally {
     await places.close()
   }

@@ -95,10 +95,11 @@ describe('effects on graphile-worker', () => {
       await engine.write(async (tx) => {
         await sql`SELECT graphile_worker.add_job('signalbox_effect', json_build_object('id', ${row.id}::text), job_key := ${row.id},
           run_at := now() + interval '1 hour')`.execute(tables(tx))
-        await sql`UPDATE graphile_worker._private_jobs SET locked_by = ${pool}, locked_at = now() - interval '1 minute' WHERE key = ${row.id}`.execute(
+        await sql`UPDATE graphile_worker._private_jobs SET locked_by = ${pool}, locked_at = now() + interval '1 minute' WHERE key = ${row.id}`.execute(
           tables(tx),
         )
       })
+    // Locked in its last moment, as it were: whether it is an orphan must not depend on its age.
     await until(async () => {
       await say('speaking')
       return (await states(app)).a === 'done'

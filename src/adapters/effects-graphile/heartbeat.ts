@@ -22,11 +22,11 @@ type Daemon = Tables['daemons']
  * minute, or its clock has jumped, everybody's last sign of life is old and nobody is dead.
  */
 export class Heartbeat {
-  /** Where the pools of this daemon make themselves known. */
+  /** Where the pool of this daemon makes itself known; a new one means that the one before is over, and its jobs are orphans. */
   readonly events = new EventEmitter()
   readonly #parts: EffectsParts
-  readonly #pools = new Set<string>()
   readonly #heard = new Map<string, { seenAt: number; since: number }>()
+  #pool: string | undefined
   #beats = 0
   #timer: NodeJS.Timeout | undefined
   #beating: Promise<void> | undefined
@@ -34,8 +34,9 @@ export class Heartbeat {
   constructor(parts: EffectsParts) {
     this.#parts = parts
     this.events.on('pool:create', ({ workerPool }: { workerPool: { id: string } }) => {
-      this.#pools.add(workerPool.id)
-      this.#beat()
+      this.#pool = workerPool.id
+      // At once: what it locks before it is known would be freed only by the next tidying.
+      this.#sayAlive().catch(() => {})
     })
   }
 
@@ -68,7 +69,7 @@ export class Heartbeat {
   async #sayAlive(): Promise<void> {
     const { engine, owner } = this.#parts
     const seen_at = sql<number>`${sql.raw(engine.facts.nowMs)}`
-    const workers = JSON.stringify([...this.#pools])
+    const workers = JSON.stringify(this.#pool ? [this.#pool] : [])
     await engine.write((tx) =>
       daemons(tx)
         .insertInto('daemons')
@@ -100,14 +101,17 @@ export class Heartbeat {
     const { engine, times } = this.#parts
     await engine.write(async (tx) => {
       await engine.hold?.(tx, ['effects.tidy'])
-      if (dead.length) await daemons(tx).deleteFrom('daemons').where('id', 'in', dead).execute()
+      const gone = dead.length ? await daemons(tx).deleteFrom('daemons').where('id', 'in', dead).returningAll().execute() : []
       const living = await daemons(tx).selectFrom('daemons').selectAll().execute()
       await effectStore(tx, engine.facts).expireAllBut(living.map((daemon) => daemon.id))
-      const pools = living.flatMap((daemon) => JSON.parse(daemon.workers) as string[])
-      await removeOrphans(tx, pools, times.deadAfterMs)
+      await removeOrphans(tx, { dead: poolsOf(gone), living: poolsOf(living) }, times.deadAfterMs)
       await addJobs(tx, await withoutJob(tx, engine.facts))
     })
   }
+}
+
+function poolsOf(some: Daemon[]): string[] {
+  return some.flatMap((daemon) => JSON.parse(daemon.workers) as string[])
 }
 
 function daemons(tx: Tx) {

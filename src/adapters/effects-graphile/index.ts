@@ -13,6 +13,8 @@ const CONNECTIONS = 4
 const RESTART_MS = 1_000
 /** Claimed in the moment in which the daemon began to stop: it was not begun, so it is not cut off either. */
 const notNow: Work = async ({ cutOff }) => ({ state: 'stopped', error: 'The daemon stops.', cutOff })
+/** Without a batch, graphile-worker does not wait for the end of a job: one that fails while the database is away ends the process. */
+const WATCHED_ENDS = { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } }
 const silent = new Logger(() => () => {})
 
 /**
@@ -71,6 +73,7 @@ export async function createGraphileEffects(parts: EffectsParts, url: string): P
           pollInterval: times.lookMs,
           logger: silent,
           events: heartbeat.events,
+          preset: WATCHED_ENDS,
           taskList: { [TASK]: (payload) => perform((payload as { id: string }).id) },
         })
         await (stopping() ? runner.stop() : runner.promise)

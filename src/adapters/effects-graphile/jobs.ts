@@ -18,17 +18,19 @@ export async function addJobs(tx: Tx, ids: string[]): Promise<void> {
     FROM effects WHERE id = ANY(${ids}::text[]) AND state IN ('waiting', 'running') ORDER BY created_at, id`.execute(tables(tx))
 }
 
-/** Jobs that nobody will ever end: those of pools that no living daemon has, and those that are used up. Returns how many there were. */
-export async function removeOrphans(tx: Tx, livingPools: string[], deadAfterMs: number): Promise<number> {
+/**
+ * Jobs that nobody will ever end: those of dead pools, those of pools that nobody knows (a new one may not have said its name yet,
+ * so they have to be of some age), and those that are used up.
+ */
+export async function removeOrphans(tx: Tx, pools: { dead: string[]; living: string[] }, ageMs: number): Promise<void> {
   const found = await sql<{ id: number; locked_by: string | null }>`
-    SELECT id, locked_by FROM graphile_worker.jobs WHERE task_identifier = ${TASK} AND (
-      (locked_by <> ALL(${livingPools}::text[]) AND locked_at < clock_timestamp() - ${deadAfterMs}::bigint * interval '1 millisecond')
+    SELECT id, locked_by FROM graphile_worker.jobs WHERE task_identifier = ${TASK} AND (locked_by = ANY(${pools.dead}::text[])
+      OR (locked_by <> ALL(${pools.living}::text[]) AND locked_at < clock_timestamp() - ${ageMs}::bigint * interval '1 millisecond')
       OR (locked_at IS NULL AND attempts >= max_attempts))`.execute(tables(tx))
-  if (!found.rows.length) return 0
-  const pools = [...new Set(found.rows.flatMap((job) => job.locked_by ?? []))]
-  await sql`SELECT graphile_worker.force_unlock_workers(${pools}::text[])`.execute(tables(tx))
+  if (!found.rows.length) return
+  const locking = [...new Set(found.rows.flatMap((job) => job.locked_by ?? []))]
+  await sql`SELECT graphile_worker.force_unlock_workers(${locking}::text[])`.execute(tables(tx))
   await sql`SELECT graphile_worker.complete_jobs(${found.rows.map((job) => job.id)}::bigint[])`.execute(tables(tx))
-  return found.rows.length
 }
 
 /** Every effect that is to be done and has no job: it was copied from elsewhere, or its job was lost with a daemon. */
