@@ -127,3 +127,10 @@ export function translated(error: unknown): unknown {
     return new TransientFault(error)
   return error
 }
+
+/** The limit is for making a connection: in the pool it would also end a call that only waits for its turn. */
+export class PatientlyQueued extends pg.Client {
+  constructor(config: pg.ClientConfig) {
+    super({ ...config, connectionTimeoutMillis: 5_000 })
+  }
+}

@@ -207,6 +207,33 @@ describe('a connection that is lost', () => {
     proxy.close()
   })
 
+  test('[D42] with a crash, after which its number belongs to another transaction: it is not taken for done', {
+    timeout: 60_000,
+  }, async () => {
+    const { proxy, engine } = await behindProxy('crash')
+    let xid = ''
+    proxy.insteadOfCommit = async () => {
+      await cluster.stop('immediate')
+      await cluster.start()
+      // What others commit now takes up the numbers that the crash took back.
+      const other = new pg.Client({ connectionString: cluster.url('crash') })
+      await other.connect()
+      for (let i = 0; i < 200; i++) await other.query('SELECT pg_current_xact_id()')
+      const { rows } = await other.query('SELECT pg_xact_status($1::xid8) AS status', [xid])
+      expect(rows[0].status).toBe('committed')
+      await other.end()
+    }
+    const job = engine.write(async (tx) => {
+      await append(engine, tx)
+      xid = (await sql<{ xid: string }>`SELECT pg_current_xact_id()::text AS xid`.execute(tables(tx))).rows[0]?.xid as string
+    })
+    await expect(job).rejects.toThrow(TransientFault)
+    await proxy.gate
+    expect(await count(engine)).toBe(0)
+    await engine.close()
+    proxy.close()
+  })
+
   test('[D42] in the middle of a transaction: it is a passing fault, and the pool goes on', async () => {
     const { proxy, engine } = await behindProxy('middle')
     const job = engine.write(async (tx) => {

@@ -8,24 +8,23 @@ import { whereIs } from './address.ts'
 import { coreMigrations } from './core.ts'
 import { type CheckResult, type Engine, POSTGRES } from './engine.ts'
 import { migrate, type NamedMigrations } from './migrate.ts'
-import { builderOn, exactNumbers, PostgresConnection, translated } from './postgres-connection.ts'
+import { Bell, type Session } from './postgres-bell.ts'
+import { builderOn, exactNumbers, PatientlyQueued, PostgresConnection, translated } from './postgres-connection.ts'
 import { postgresLedger, postgresRows } from './postgres-ledger.ts'
 import type { RowOrder } from './row-order.ts'
 import { asTx, tables } from './tables.ts'
 
-const CHANNEL = 'signalbox_events'
 /** Any number that nobody else uses: daemons that start together migrate one after the other. */
 const MIGRATION_LOCK = 7_283_901
 
 const READERS = 6
 const WRITERS = 10
 const COLLISIONS_BEFORE_GIVING_UP = 8
-const NOTIFY_WITHIN_MS = 5
-const SAFETY_LOOK_MS = 1_000
-const RECONNECT_MS = 500
 const SIZE_EVERY_MS = 60_000
 const ASK_AGAIN_MS = 200
 const UNCERTAIN_AFTER_MS = 20_000
+const STATUS = 'SELECT pg_xact_status($1::xid8) AS status'
+const INVALID_PARAMETER = '22023'
 
 export interface PostgresOptions {
   url: string
@@ -54,13 +53,6 @@ export async function openPostgres({ url, migrations, idleInTransactionMs = 10_0
   await engine.measure()
   await engine.listening()
   return engine
-}
-
-/** The limit is for making a connection: in the pool it would also end a call that only waits for its turn. */
-class PatientlyQueued extends pg.Client {
-  constructor(config: pg.ClientConfig) {
-    super({ ...config, connectionTimeoutMillis: 5_000 })
-  }
 }
 
 class PostgresEngine implements Engine {
@@ -153,25 +145,39 @@ class PostgresEngine implements Engine {
 
   async #commit(client: pg.PoolClient): Promise<void> {
     const { rows } = await client.query('SELECT pg_current_xact_id_if_assigned() AS xid')
+    const witness = this.#bell.session
     try {
       await client.query('COMMIT')
     } catch (error) {
       const lost = translated(error) instanceof TransientFault
-      if (!lost || !(await this.#hasCommitted(rows[0]?.xid))) throw error
+      if (!lost || !(await this.#hasCommitted(rows[0]?.xid, witness))) throw error
     }
   }
 
-  /** The connection was lost while it committed: the server knows what came of it, as soon as it can be asked. */
-  async #hasCommitted(xid: string | null): Promise<boolean> {
+  /**
+   * The connection was lost while it committed. A session that was there before and still answers shows that the server did
+   * not crash: then the transaction's number is its own, and its status tells. After a crash the number may belong to
+   * another one, so this only waits until the transaction is surely over; whoever wrote looks for their own row.
+   */
+  async #hasCommitted(xid: string | null, witness: Session | undefined): Promise<boolean> {
     if (xid === null) return false
     for (let waited = 0; ; waited += ASK_AGAIN_MS) {
-      try {
-        const { rows } = await this.#reading.query('SELECT pg_xact_status($1::xid8) AS status', [xid])
-        if (rows[0]?.status !== 'in progress') return rows[0]?.status === 'committed'
-      } catch (error) {
-        if (waited >= UNCERTAIN_AFTER_MS) throw new UncertainFault(error)
-      }
+      const seen = await witness?.ask(STATUS, [xid]).catch(() => undefined)
+      if (seen && seen.status !== 'in progress') return seen.status === 'committed'
+      if (!seen && (await this.#isOver(xid, waited))) return false
       await sleep(ASK_AGAIN_MS)
+    }
+  }
+
+  async #isOver(xid: string, waited: number): Promise<boolean> {
+    try {
+      const { rows } = await this.#reading.query(STATUS, [xid])
+      return rows[0]?.status !== 'in progress'
+    } catch (error) {
+      // A number that the server has not given out yet: the crash took it back.
+      if ((error as { code?: string }).code === INVALID_PARAMETER) return true
+      if (waited >= UNCERTAIN_AFTER_MS) throw new UncertainFault(error)
+      return false
     }
   }
 
@@ -210,101 +216,6 @@ class PostgresEngine implements Engine {
     clearInterval(this.#sizing)
     await this.#bell.close()
     await Promise.all([this.#reading.end(), this.#writing.end()])
-  }
-}
-
-/**
- * Tells the other daemons, and hears them. One empty NOTIFY for all commits of a few milliseconds, sent outside their
- * transactions (inside, it costs four times); a slow look makes up for one that was lost with its connection.
- */
-class Bell {
-  readonly #settings: pg.ClientConfig
-  readonly #listeners: (() => void)[] = []
-  readonly #safety: NodeJS.Timeout
-  readonly #closing = new AbortController()
-  readonly #over: Promise<void>
-  /** The first attempt to connect has ended, one way or the other. */
-  readonly tried: Promise<void>
-  reachable = false
-  #client: pg.Client | undefined
-  #ringing: Promise<void> | undefined
-  #again = false
-
-  constructor(settings: pg.ClientConfig) {
-    this.#settings = settings
-    this.#safety = setInterval(() => this.#tell(), SAFETY_LOOK_MS)
-    this.#safety.unref()
-    let tried = () => {}
-    this.tried = new Promise((resolve) => {
-      tried = resolve
-    })
-    this.#over = this.#stayConnected(tried)
-  }
-
-  onRing(listener: () => void): void {
-    this.#listeners.push(listener)
-  }
-
-  /** Something was just committed, so the server is there. */
-  ring(): void {
-    this.reachable = true
-    this.#again = true
-    this.#ringing ??= this.#notify().finally(() => {
-      this.#ringing = undefined
-    })
-  }
-
-  async #notify(): Promise<void> {
-    while (this.#again) {
-      await sleep(NOTIFY_WITHIN_MS)
-      this.#again = false
-      await this.#client?.query(`NOTIFY ${CHANNEL}`).catch(() => {})
-    }
-  }
-
-  async close(): Promise<void> {
-    clearInterval(this.#safety)
-    this.#closing.abort()
-    await this.#ringing
-    await this.#client?.end().catch(() => {})
-    await this.#over
-  }
-
-  async #stayConnected(tried: () => void): Promise<void> {
-    const { signal } = this.#closing
-    while (!signal.aborted) {
-      await this.#connection(tried).catch(() => {})
-      this.#client = undefined
-      this.reachable = false
-      tried()
-      await sleep(RECONNECT_MS, undefined, { signal, ref: false }).catch(() => {})
-    }
-  }
-
-  /** For as long as one connection lasts. */
-  async #connection(tried: () => void): Promise<void> {
-    const client = new PatientlyQueued(this.#settings)
-    client.on('error', () => {})
-    // Our own commits are told in process.
-    client.on('notification', ({ processId }) => processId !== (client as { processID?: number }).processID && this.#tell())
-    const ended = new Promise<void>((resolve) => client.once('end', resolve))
-    try {
-      await client.connect()
-      await client.query(`LISTEN ${CHANNEL}`)
-      if (this.#closing.signal.aborted) return
-      this.#client = client
-      this.reachable = true
-      tried()
-      // What was committed while nobody listened.
-      this.#tell()
-      await ended
-    } finally {
-      await client.end().catch(() => {})
-    }
-  }
-
-  #tell(): void {
-    for (const listener of this.#listeners) listener()
   }
 }
 

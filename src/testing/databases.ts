@@ -118,10 +118,18 @@ export class CuttingProxy {
   readonly #open = new Set<Socket>()
   /** `before` the server hears of the commit, or `behind` it, so that nobody hears the server's answer. */
   cutAtCommit: 'before' | 'behind' | undefined
+  /** What happens at the next commit instead of it; the server never hears of that one. */
+  insteadOfCommit: (() => Promise<void>) | undefined
+  /** New connections wait for it. */
+  gate: Promise<void> | undefined
   cuts = 0
 
   private constructor(serverFolder: string) {
-    this.#server = createServer((client) => this.#join(client, connect(join(serverFolder, SOCKET))))
+    this.#server = createServer(async (client) => {
+      client.on('error', () => {})
+      await this.gate
+      this.#join(client, connect(join(serverFolder, SOCKET)))
+    })
   }
 
   static async start(serverFolder: string): Promise<CuttingProxy> {
@@ -157,6 +165,11 @@ export class CuttingProxy {
     client.on('data', (bytes) => {
       const cut = this.cutAtCommit && bytes.includes('COMMIT\0') ? this.cutAtCommit : undefined
       if (cut === 'before') return this.#cut(client)
+      if (this.insteadOfCommit && bytes.includes('COMMIT\0')) {
+        this.gate = this.insteadOfCommit()
+        this.insteadOfCommit = undefined
+        return
+      }
       if (cut === 'behind') {
         server.unpipe(client)
         // The answer shows that the server is through with it.

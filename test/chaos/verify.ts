@@ -224,7 +224,8 @@ function checkAnswers({ answers }: Contents, journal: Journal, { wrong }: Verdic
     if (entry.outcome === 'refusal' && notKept.includes(entry.value.code)) continue
     const kept = answers.get(entry.key)
     const expected = entry.outcome === 'answer' ? { value: entry.value } : { refusal: entry.value }
-    if (!kept || kept.tool !== entry.tool || kept.principal !== entry.principal) wrong.push(`${entry.marker}: its key is not kept`)
+    if (!kept || kept.tool !== entry.tool || kept.principal !== entry.principal)
+      wrong.push(`${entry.marker} ${entry.tool}: its key is not kept, ${entry.outcome} ${entry.value.code ?? ''} sent ${entry.sent} times`)
     else if (!isDeepStrictEqual(kept.answer, expected)) wrong.push(`${entry.marker}: under its key another answer is kept`)
   }
 }

@@ -6,7 +6,7 @@ import pg from 'pg'
 import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest'
 import { BIN, TestDaemon } from '../../src/testing/daemon.ts'
 import { createDatabase, dropDatabase } from '../../src/testing/databases.ts'
-import { bearer, databaseOf, Mcp, Stream, send } from './support.ts'
+import { bearer, databaseOf, Mcp, Stream, send, until } from './support.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: tests read the answer's fields by name
 type Any = any
@@ -17,6 +17,8 @@ interface Lived {
   agents: { id: string; token: string }[]
   things: { task: string; plan: string }
   reads: Record<string, unknown>
+  /** Of the audit's seals. */
+  head: string
   key: { input: Record<string, unknown>; answer: Any }
   session: string
   /** With what each of them is followed by. */
@@ -65,10 +67,12 @@ async function live(): Promise<Lived> {
     cursors.map(async (cursor) => ({ cursor, followedBy: (await heard(daemon, cursor)).map((e) => e.data.call_id) })),
   )
   const reads = await everyRead(daemon, things)
+  await until(async () => (await daemon.call('audit_verify')).head !== null, 'there is a seal')
+  const { head } = await daemon.call('audit_verify')
   const handles = (await daemon.call('task_list')).tasks.map((task: Any) => task.handle)
   await daemon.end()
   const agents = [planner, worker].map(({ agent_id: id, token }) => ({ id, token }))
-  return { daemon, agents, things, reads, key: { input, answer }, session: mcp.session as string, cursors: told, handles }
+  return { daemon, agents, things, reads, head, key: { input, answer }, session: mcp.session as string, cursors: told, handles }
 }
 
 /** Everything behind the cursor that is there now: a mark is written, and read up to. */
@@ -93,8 +97,9 @@ async function everyRead(daemon: TestDaemon, things: Lived['things']): Promise<R
     // Reading is a call too: only what was written counts.
     audit_tail: { limit: 200, tool: 'task_note' },
   }
-  const waits = ['event_wait', 'task_wait', 'system_health']
-  const answers = names.filter((name) => !waits.includes(name)).map(async (name) => [name, await daemon.call(name, { ...inputs[name] })])
+  // Waits, what differs between two daemons, and the seals, which go on with every call.
+  const others = ['event_wait', 'task_wait', 'system_health', 'audit_verify', 'audit_export']
+  const answers = names.filter((name) => !others.includes(name)).map(async (name) => [name, await daemon.call(name, { ...inputs[name] })])
   return withoutCursors(Object.fromEntries(await Promise.all(answers)))
 }
 
@@ -150,6 +155,7 @@ test('[E30] every read answers as before; tokens, keys, cursors, handles and MCP
   await on.start()
   expect(await everyRead(on, lived.things)).toEqual(lived.reads)
   expect(Object.keys(lived.reads).length).toBeGreaterThan(9)
+  expect(await on.call('audit_verify', { expect: lived.head })).toMatchObject({ ok: true, first_bad: null })
   expect(on.token).toBe(lived.daemon.token)
   for (const { id, token } of lived.agents) expect(await on.call('agent_me', {}, token)).toMatchObject({ id })
   expect(await on.call('task_create', lived.key.input)).toEqual(lived.key.answer)
