@@ -92,6 +92,8 @@ interface Done {
   value: unknown
   input: unknown
   events: NewEvent[]
+  /** Something may be due now that was not before. */
+  wantsEffects: boolean
   replayed: boolean
 }
 
@@ -295,8 +297,8 @@ export class Kernel {
     }
     call.committed = true
     void this.parts.feed.pump()
-    this.parts.effects.wake()
     if (!done) throw new Error('a transaction ended without an outcome')
+    if (done.wantsEffects) this.parts.effects.wake()
     await this.parts.beforeAnswer?.(done.events)
     return done
   }
@@ -324,11 +326,18 @@ export class Kernel {
       const value = JSON.parse(before.answer) as { refusal?: ErrorBody; value?: unknown }
       await this.#audit(tx, call, 'replayed', value.refusal?.code ?? null, value.value)
       const watched = tool.watch ? await this.#resolve(tx, principal, tool, input) : input
-      return { value: value.refusal ? new Refusal(value.refusal) : value.value, input: watched, events: [], replayed: true }
+      return {
+        value: value.refusal ? new Refusal(value.refusal) : value.value,
+        input: watched,
+        events: [],
+        wantsEffects: false,
+        replayed: true,
+      }
     }
     const resolved = await this.#resolveAndHold(tx, principal, tool, input)
     const events: NewEvent[] = []
     const effects: NewEffect[] = []
+    let decided = false
     const value = await tool.run?.(
       {
         ...this.#callContext(call),
@@ -336,7 +345,10 @@ export class Kernel {
         tx,
         emit: (event) => events.push(event),
         enqueue: (effect) => effects.push(effect),
-        decideEffect: (id, decision) => this.parts.effects.decide(tx, id, decision),
+        decideEffect: async (id, decision) => {
+          decided = await this.parts.effects.decide(tx, id, decision)
+          return decided
+        },
         id: host.id,
       } satisfies RunContext,
       resolved,
@@ -355,7 +367,7 @@ export class Kernel {
       await ledger.remember(tx, principal.id, tool.name, key, { input_hash: inputHash, answer }, call.at)
     }
     await this.#audit(tx, call, refused ? 'refused' : 'ok', refused ? value.body.code : null, refused ? value.body : checked)
-    return { value: checked, input: resolved, events, replayed: false }
+    return { value: checked, input: resolved, events, wantsEffects: effects.length > 0 || decided, replayed: false }
   }
 
   #toStore(effect: NewEffect, call: Call): EffectToStore {
