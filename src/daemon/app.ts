@@ -23,6 +23,7 @@ import { type CallRecord, Feed } from '../kernel/log.ts'
 import { SYSTEM } from '../kernel/policy.ts'
 import { Registry } from '../kernel/registry.ts'
 import { Settings } from '../kernel/settings.ts'
+import type { Tx } from '../kernel/storage.ts'
 import { canonicalJson } from '../kernel/text.ts'
 import type { Ports } from '../kernel/tool.ts'
 import type { Effects, EffectsParts } from '../ports/effects.ts'
@@ -61,7 +62,8 @@ export interface App {
 }
 
 const MOST_OPEN_CALLS = 2_000
-const HOUR_MS = 3_600_000
+const MINUTE_MS = 60_000
+const HOUR_MS = 60 * MINUTE_MS
 const EFFECTS_DRAIN_MS = 2_000
 const EFFECTS_KEPT_MS = 7 * 24 * HOUR_MS
 
@@ -139,16 +141,14 @@ export async function createApp(options: AppOptions): Promise<App> {
   )
   // What a daemon that was killed left unsealed.
   seals.sealer.wake()
-  const housekeeping = setInterval(() => {
+  const tidy = async () => {
     limit.sweep()
-    void engine
-      .write(async (tx) => {
-        await ledger.forget(tx, host.now())
-        await effectStore(tx, engine.facts).forget(EFFECTS_KEPT_MS)
-      })
-      .catch(() => {})
-  }, HOUR_MS)
-  housekeeping.unref()
+    const forgetSome = [(tx: Tx) => ledger.forget(tx, host.now()), (tx: Tx) => effectStore(tx, engine.facts).forget(EFFECTS_KEPT_MS)]
+    for (const some of forgetSome) while (await engine.write(some)) await new Promise((resolve) => setImmediate(resolve))
+  }
+  // Soon after the start too: a daemon that is restarted every hour must not keep everything for ever.
+  const housekeeping = [setTimeout(() => void tidy().catch(() => {}), MINUTE_MS), setInterval(() => void tidy().catch(() => {}), HOUR_MS)]
+  for (const timer of housekeeping) timer.unref()
 
   return {
     kernel,
@@ -161,7 +161,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     ownerToken,
     counts,
     async close() {
-      clearInterval(housekeeping)
+      for (const timer of housekeeping) clearTimeout(timer)
       feed.interrupt()
       await effects.stop(EFFECTS_DRAIN_MS)
       // Waits that were just interrupted are answered in this turn; their audit belongs to the last batch.

@@ -53,7 +53,10 @@ async function exportTo(args: string[]): Promise<void> {
   const { values } = parseArgs({ args, options: { out: { type: 'string' }, after: { type: 'string' } } })
   const after = Number(values.after ?? 0)
   if (!Number.isSafeInteger(after) || after < 0) throw new UsageError('--after takes the number of a seal.')
-  if (values.out === '-') return void (await writeExport(after, print))
+  if (values.out === '-') {
+    stopWithTheReader()
+    return void (await writeExport(after, print))
+  }
   const path = resolve(values.out ?? `audit-${new Date().toISOString().replace(/[:.]/g, '-')}.jsonl`)
   const head = await inOneStep(path, (write) => writeExport(after, write))
   process.stdout.write(
@@ -89,15 +92,28 @@ async function exportPage(after: number): Promise<ExportPage> {
 async function inOneStep<T>(path: string, fill: (write: Write) => Promise<T>): Promise<T> {
   if (existsSync(path)) throw new UsageError(`${path} is already there; an export never overwrites.`)
   const partial = `${path}.partial-${process.pid}`
-  const file = openSync(partial, 'wx', 0o600)
   process.once('exit', () => rmSync(partial, { force: true }))
-  const value = await fill((text) => void writeSync(file, text))
-  fsyncSync(file)
-  closeSync(file)
-  linkSync(partial, path)
-  return value
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
+  try {
+    const file = openSync(partial, 'wx', 0o600)
+    const value = await fill((text) => void writeSync(file, text))
+    fsyncSync(file)
+    closeSync(file)
+    linkSync(partial, path)
+    return value
+  } catch (error) {
+    throw (error as NodeJS.ErrnoException).code ? new UsageError(`Nothing was exported: ${(error as Error).message}.`) : error
+  }
 }
 
 function print(text: string): Promise<void> {
   return new Promise((resolve) => process.stdout.write(text, () => resolve()))
+}
+
+/** Whoever reads may have heard enough, or the disk behind it may be full. */
+function stopWithTheReader(): void {
+  process.stdout.once('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') process.stderr.write(`signalbox: the export could not be written: ${error.message}\n`)
+    process.exit(error.code === 'EPIPE' ? 0 : 1)
+  })
 }

@@ -64,7 +64,8 @@ function databaseOf(env: Env, home: string): string {
     const path = /^(?:sqlite|file):(?:\/\/)?(\/.*)$/.exec(url)?.[1]
     if (!path)
       throw new UsageError(
-        `SIGNALBOX_DATABASE_URL=${url.split(':')[0]}:… is not understood; use sqlite:/path/to/file.db or postgres://user@host/database.`,
+        'SIGNALBOX_DATABASE_URL is not understood; use sqlite:/path/to/file.db, postgres://user@host/database or, for a socket, ' +
+          'postgres://user@localhost/database?host=/folder. Special characters in a password are percent-encoded, or it goes into PGPASSWORD.',
       )
     return resolve(path)
   }

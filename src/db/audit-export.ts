@@ -8,6 +8,7 @@ import {
   hashRow,
   headOf,
   marks,
+  parseHead,
   SEALED,
   SEALED_TABLES,
   type Seal,
@@ -102,13 +103,14 @@ export async function verifyExport(lines: AsyncIterable<string>, expect: string 
   for await (const text of lines) {
     if (!last) {
       last = begin(text)
-      hashes.set(last.number, last.hash)
+      refuseBefore(last.number, expect)
       continue
     }
-    const line = parsed(text)
+    if (end !== undefined) throw new Error('The file is no whole export: something stands behind its end.')
+    const line = lineOf(text)
     for (const table of SEALED_TABLES) {
       const row = line[SEALED[table].kind]
-      if (row) rows[table].push({ seq: row.seq, hash: hashRow(table, row) })
+      if (row) rows[table].push({ seq: row.seq, hash: hashRow(table, onlySealed(table, row)) })
     }
     if (line.end !== undefined) end = line.end
     if (!line.seal) continue
@@ -133,12 +135,51 @@ function sealedFault(seal: Seal, last: Pick<Seal, 'number' | 'hash'>, rows: Reco
   })
 }
 
+/** What an export begins behind is only what its own first line says. */
+function refuseBefore(after: number, expect: string | undefined): void {
+  const number = parseHead(expect ?? '')?.number
+  if (number !== undefined && number <= after)
+    throw new Error(`The file begins behind seal ${after}: it tells nothing about seal ${number}. Verify an export that goes further back.`)
+}
+
 function begin(text: string): Pick<Seal, 'number' | 'hash'> {
   const header = parsed(text) as Partial<typeof FORMAT> & { after?: number; previous?: string }
   if (header.format !== FORMAT.format) throw new Error('The file is no audit export of Signalbox: its first line does not say so.')
   if (header.version !== FORMAT.version)
     throw new Error(`The export has version ${header.version}; this program knows version ${FORMAT.version}.`)
-  return { number: header.after ?? 0, hash: header.previous ?? BEFORE_THE_FIRST }
+  const { after = -1, previous = '' } = header
+  if (!Number.isSafeInteger(after) || after < 0 || !HASH.test(previous) || (after === 0 && previous !== BEFORE_THE_FIRST))
+    throw new Error('The file is no whole export: its first line does not say where it begins.')
+  return { number: after, hash: previous }
+}
+
+const HASH = /^[0-9a-f]{64}$/
+const LINES = [...SEALED_TABLES.map((table) => SEALED[table].kind as string), 'seal', 'end']
+const SEAL_COLUMNS = ['number', 'at', 'previous', 'events', 'calls', 'rows', 'hash']
+
+/** Whatever no hash covers must not be in the file: somebody would take it for verified. */
+function lineOf(text: string): Line {
+  const line = parsed(text)
+  const [kind = '', ...more] = Object.keys(line)
+  const odd = more.length || !LINES.includes(kind) || JSON.stringify(line) !== text
+  if (odd || (line.seal && Object.keys(line.seal).join() !== SEAL_COLUMNS.join())) throw notOurs(text)
+  return line
+}
+
+/** Exactly the sealed columns, and of a payload either the text or its hash. */
+function onlySealed(table: SealedTable, row: SealedRow): SealedRow {
+  const { columns, payload } = SEALED[table] as { columns: string[]; payload: string[] }
+  const fits = columns.map((column) => {
+    if (!payload.includes(column)) return Object.hasOwn(row, column)
+    const [told, hash] = [row[column], row[`${column}_sha256`]]
+    return hash === undefined ? typeof told === 'string' : told === undefined && HASH.test(String(hash))
+  })
+  if (fits.includes(false) || Object.keys(row).length !== columns.length) throw notOurs(JSON.stringify(row))
+  return row
+}
+
+function notOurs(text: string): Error {
+  return new Error(`The file is no export as Signalbox writes it: "${text.slice(0, 60)}…" has more or less in it than is sealed.`)
 }
 
 function parsed(text: string): Line {

@@ -1,7 +1,9 @@
 import { type RawBuilder, sql } from 'kysely'
 import { backOffMs, type EffectState, type EffectToStore, type Outcome } from '../kernel/effect.ts'
+import { redactText } from '../kernel/redact.ts'
 import type { Tx } from '../kernel/storage.ts'
 import type { EngineFacts } from './engine.ts'
+import { FORGOTTEN_AT_ONCE } from './ledger.ts'
 import { tables } from './tables.ts'
 
 export interface EffectRow {
@@ -160,13 +162,12 @@ export function effectStore(tx: Tx, facts: EngineFacts) {
       return found.rows[0]?.ms ?? undefined
     },
 
-    /** What nobody has to decide about any more. */
-    forget: (olderThanMs: number) =>
-      db
-        .deleteFrom('effects')
-        .where('state', 'in', ['done', 'dropped'])
-        .where('finished_at', '<', sql<number>`${now} - ${olderThanMs}`)
-        .execute(),
+    /** Some of what nobody has to decide about any more. True when there may be more. */
+    forget: async (olderThanMs: number): Promise<boolean> => {
+      const old = sql`SELECT id FROM effects WHERE state IN ('done', 'dropped') AND finished_at < ${now} - ${olderThanMs} LIMIT ${FORGOTTEN_AT_ONCE}`
+      const done = await sql`DELETE FROM effects WHERE id IN (${old})`.execute(db)
+      return Number(done.numAffectedRows) === FORGOTTEN_AT_ONCE
+    },
   }
 
   /** The line is in the order of this time: a clock that went back must not let anybody jump the queue. */
@@ -178,7 +179,8 @@ export function effectStore(tx: Tx, facts: EngineFacts) {
 
   function ending(row: EffectRow, outcome: Outcome, backOffBaseMs: number) {
     if (outcome.state === 'done') return { state: 'done' as const, cut_off: 0, error: null, finished_at: now }
-    const error = outcome.error.slice(0, 2_000)
+    // A message from outside may hold what no database stores, and a token that must not be shown.
+    const error = redactText(outcome.error.slice(0, 2_000).toWellFormed().replaceAll('\0', '\ufffd'))
     if (!('cutOff' in outcome)) return { state: outcome.state, error, finished_at: now }
     const cut_off = outcome.cutOff ? 1 : 0
     // Told to stop, it did not fail: that was no attempt.

@@ -8,6 +8,8 @@ import { decodeCursor, encodeCursor, generationStart } from './engine.ts'
 import { tables } from './tables.ts'
 
 const KEY_LIFE_MS = 24 * 3_600_000
+/** One transaction must stay short: a long backlog at once would be taken back for ever. */
+export const FORGOTTEN_AT_ONCE = 500
 
 /** How an engine numbers commits: the one thing in which their logs differ. */
 export interface CommitOrder {
@@ -154,10 +156,9 @@ export function createLedger(order: CommitOrder): Ledger {
     },
 
     async forget(tx, now) {
-      await core(tx)
-        .deleteFrom('idempotency')
-        .where('at', '<=', now - KEY_LIFE_MS)
-        .execute()
+      const old = sql`SELECT principal, tool, key FROM idempotency WHERE at <= ${now - KEY_LIFE_MS} LIMIT ${FORGOTTEN_AT_ONCE}`
+      const done = await sql`DELETE FROM idempotency WHERE (principal, tool, key) IN (${old})`.execute(core(tx))
+      return Number(done.numAffectedRows) === FORGOTTEN_AT_ONCE
     },
   }
 }

@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { PatientlyQueued } from './postgres-connection.ts'
@@ -6,6 +7,7 @@ const CHANNEL = 'signalbox_events'
 const NOTIFY_WITHIN_MS = 5
 const SAFETY_LOOK_MS = 1_000
 const RECONNECT_MS = 500
+const SILENT_MS = 5_000
 
 /** One connection that several share: each statement waits for the one before. */
 export class Session {
@@ -21,6 +23,11 @@ export class Session {
     const asked = this.#last.then(() => this.#client.query(text, values)).then(({ rows }) => rows[0])
     this.#last = asked.catch(() => {})
     return asked
+  }
+
+  /** Without a goodbye, which nobody would answer. */
+  destroy(): void {
+    ;(this.#client as unknown as { connection: { stream: Socket } }).connection.stream.destroy()
   }
 
   async end(): Promise<void> {
@@ -45,10 +52,11 @@ export class Bell {
   session: Session | undefined
   #ringing: Promise<void> | undefined
   #again = false
+  #asking = false
 
   constructor(settings: pg.ClientConfig) {
     this.#settings = settings
-    this.#safety = setInterval(() => this.#tell(), SAFETY_LOOK_MS)
+    this.#safety = setInterval(() => this.#look(), SAFETY_LOOK_MS)
     this.#safety.unref()
     let tried = () => {}
     this.tried = new Promise((resolve) => {
@@ -117,6 +125,22 @@ export class Bell {
     } finally {
       await client.end().catch(() => {})
     }
+  }
+
+  /** A server that hangs, or a network that is gone, closes no connection: silence does it here. */
+  #look(): void {
+    this.#tell()
+    const { session } = this
+    if (!session || this.#asking) return
+    this.#asking = true
+    const late = setTimeout(() => session.destroy(), SILENT_MS)
+    session
+      .ask('SELECT 1')
+      .catch(() => {})
+      .finally(() => {
+        clearTimeout(late)
+        this.#asking = false
+      })
   }
 
   #tell(): void {

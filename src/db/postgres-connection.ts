@@ -19,6 +19,7 @@ interface Queryable {
 
 const MAX_STATEMENTS = 500
 const names = new Map<string, string>()
+let edition = 1
 
 /** Statements on one pool or client. Each text is prepared once per server connection. */
 export class PostgresConnection implements DatabaseConnection {
@@ -49,10 +50,19 @@ export class PostgresConnection implements DatabaseConnection {
 
   /** A transaction is one conversation: statements that a handler sends side by side wait for each other here. */
   #send(query: pg.QueryConfig): Promise<pg.QueryResult> {
-    if (this.#target instanceof pg.Pool) return this.#target.query(query)
+    if (this.#target instanceof pg.Pool) return this.#read(query)
     const sent = this.#last.then(() => this.#target.query(query))
     this.#last = sent.catch(() => {})
     return sent
+  }
+
+  async #read(query: pg.QueryConfig): Promise<pg.QueryResult> {
+    try {
+      return await this.#target.query(query)
+    } catch (error) {
+      if (!isStalePlan(error)) throw error
+      return this.#target.query({ ...query, name: statementName(query.text) })
+    }
   }
 
   // biome-ignore lint/correctness/useYield: Kysely asks for it; nothing here streams
@@ -61,11 +71,22 @@ export class PostgresConnection implements DatabaseConnection {
   }
 }
 
+/** A newer daemon has changed a table under the prepared statements of this one: from here on they are prepared anew. */
+function isStalePlan(error: unknown): boolean {
+  const { code, message = '' } = error as { code?: string; message?: string }
+  const stale = code === '26000' || (code === '0A000' && message.includes('cached plan'))
+  if (stale) {
+    edition++
+    names.clear()
+  }
+  return stale
+}
+
 /** Lists of different length make different texts: beyond a bound they are sent unprepared. */
 function statementName(sql: string): string | undefined {
   const known = names.get(sql)
   if (known || names.size >= MAX_STATEMENTS) return known
-  const name = `s${names.size + 1}`
+  const name = `s${edition}_${names.size + 1}`
   names.set(sql, name)
   return name
 }
@@ -111,7 +132,7 @@ const GONE = /^(08|57P0|53300|25P03|57014|55P03)|^(ECONN|EPIPE|ETIMEDOUT|ENOENT|
 export function translated(error: unknown): unknown {
   if (error instanceof Collision || error instanceof TransientFault) return error
   const { code = '', message = '' } = error as { code?: string; message?: string }
-  if (COLLISIONS.has(code)) return new Collision(message, { cause: error })
+  if (COLLISIONS.has(code) || isStalePlan(error)) return new Collision(message, { cause: error })
   if (DISK.has(code)) {
     return refuse('STORAGE_FULL', `The database cannot be written: ${message}. Nothing was written.`, {
       hint: 'Free space on the database server; Signalbox goes on by itself.',

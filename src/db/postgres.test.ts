@@ -316,6 +316,23 @@ describe('many at once', () => {
     await engine.close()
   })
 
+  test('[D47] a newer daemon changes a table under the statements of this one: reads and writes go on', async () => {
+    const engine = await open('changed')
+    const start = await engine.ledger.start(engine.view)
+    // As every call does: a read and a write, with statements that are prepared.
+    const both = async () => {
+      await engine.write(async (tx) => {
+        await append(engine, tx)
+        await tables<{ events: { seq: number } }>(tx).selectFrom('events').selectAll().execute()
+      })
+      return (await engine.ledger.tail(engine.view, start, {}, 100)).length
+    }
+    await Promise.all(Array.from({ length: 30 }, both))
+    await administer(cluster.url('changed'), 'ALTER TABLE events ADD COLUMN newer BIGINT')
+    for (let i = 1; i <= 30; i++) expect(await both()).toBe(30 + i)
+    await engine.close()
+  })
+
   test('[D45] what another daemon commits is told within 100 ms', async () => {
     const url = await createDatabase(cluster.folder, 'two')
     const [here, there] = await Promise.all([openPostgres({ url, migrations }), openPostgres({ url, migrations })])

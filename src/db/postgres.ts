@@ -220,28 +220,36 @@ class PostgresEngine implements Engine {
 }
 
 async function prepare(client: pg.Client, migrations: NamedMigrations[], url: string): Promise<number> {
-  await client.connect().catch((error) => Promise.reject(unreachable(url, error)))
   try {
-    await client.query(`SELECT pg_advisory_lock(${MIGRATION_LOCK})`)
-    await client.query(`CREATE TABLE IF NOT EXISTS migrations (name TEXT COLLATE "C" PRIMARY KEY NOT NULL, at BIGINT NOT NULL);
-      CREATE TABLE IF NOT EXISTS meta (name TEXT COLLATE "C" PRIMARY KEY NOT NULL, value TEXT NOT NULL);
-      INSERT INTO meta (name, value) VALUES ('generation', '1') ON CONFLICT DO NOTHING;`)
-    const connection = {
-      exec: async (sql: string) => void (await client.query(sql)),
-      applied: async () => new Set((await client.query('SELECT name FROM migrations')).rows.map((row) => String(row.name))),
-      record: async (name: string) => void (await client.query('INSERT INTO migrations (name, at) VALUES ($1, $2)', [name, Date.now()])),
-    }
-    await migrate(connection, POSTGRES, [{ owner: 'core', migrations: coreMigrations }, ...migrations])
-    await client.query('BEGIN')
-    if (await cameFromAnotherServer(client)) await beginGeneration(client)
-    await client.query('COMMIT')
-    return await currentGeneration(client)
+    await client.connect()
+    return await setUp(client, migrations)
+  } catch (error) {
+    throw error instanceof UsageError ? error : unusable(url, error as Error)
   } finally {
-    await client.end()
+    await client.end().catch(() => {})
   }
 }
 
-function unreachable(url: string, error: Error): UsageError {
+async function setUp(client: pg.Client, migrations: NamedMigrations[]): Promise<number> {
+  const { rows } = await client.query('SHOW server_encoding')
+  if (rows[0]?.server_encoding !== 'UTF8') throw new Error(`its encoding is ${rows[0]?.server_encoding}, not UTF8`)
+  await client.query(`SELECT pg_advisory_lock(${MIGRATION_LOCK})`)
+  await client.query(`CREATE TABLE IF NOT EXISTS migrations (name TEXT COLLATE "C" PRIMARY KEY NOT NULL, at BIGINT NOT NULL);
+    CREATE TABLE IF NOT EXISTS meta (name TEXT COLLATE "C" PRIMARY KEY NOT NULL, value TEXT NOT NULL);
+    INSERT INTO meta (name, value) VALUES ('generation', '1') ON CONFLICT DO NOTHING;`)
+  const connection = {
+    exec: async (sql: string) => void (await client.query(sql)),
+    applied: async () => new Set((await client.query('SELECT name FROM migrations')).rows.map((row) => String(row.name))),
+    record: async (name: string) => void (await client.query('INSERT INTO migrations (name, at) VALUES ($1, $2)', [name, Date.now()])),
+  }
+  await migrate(connection, POSTGRES, [{ owner: 'core', migrations: coreMigrations }, ...migrations])
+  await client.query('BEGIN')
+  if (await cameFromAnotherServer(client)) await beginGeneration(client)
+  await client.query('COMMIT')
+  return currentGeneration(client)
+}
+
+function unusable(url: string, error: Error): UsageError {
   return new UsageError(
     `PostgreSQL at ${whereIs(url)} cannot be used: ${error.message || String((error as NodeJS.ErrnoException).code)}. Start it, create the database or correct SIGNALBOX_DATABASE_URL, then start Signalbox again.`,
     { cause: error },

@@ -46,8 +46,8 @@ export interface Ledger {
   remembered(tx: Tx, principal: string, tool: string, key: string, now: number): Promise<StoredAnswer | undefined>
   remember(tx: Tx, principal: string, tool: string, key: string, stored: StoredAnswer, now: number): Promise<void>
   countRefusals(tx: Tx, counts: { source: string; reason: string; count: number; at: number }[]): Promise<void>
-  /** Drops what has outlived its use: idempotency keys after 24 h. */
-  forget(tx: Tx, now: number): Promise<void>
+  /** Drops some of what has outlived its use: idempotency keys after 24 h. True when there may be more. */
+  forget(tx: Tx, now: number): Promise<boolean>
 }
 
 const PAGE = 500

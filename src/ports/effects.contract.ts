@@ -349,6 +349,32 @@ export function effectsContract(): void {
     })
   })
 
+  test('[X17] an error that cannot be stored, or holds a secret, is written down as far as it may be, and the line goes on', async () => {
+    const app = await open()
+    const secret = `ghp_${'a1B2'.repeat(9)}`
+    await enqueue(
+      app,
+      { name: 'a', fails: 9, saying: ` git said \\0 to https://x:${secret}@example.com`, queue: 'q' },
+      { name: 'b', queue: 'q' },
+    )
+    await become(app, { a: 'dead', b: 'done' })
+    const [row] = await effectRows(app)
+    expect(row?.error).toContain('git said')
+    expect(row?.error).not.toContain(secret)
+  })
+
+  test('[X17] a payload that somebody damaged is dead and can be seen and dropped; nothing else suffers', async () => {
+    const app = await open()
+    const row = await leaveCutOff(app, { name: 'a', queue: 'q' }, { state: 'waiting', payload: 'notjson' })
+    await app.reopen()
+    await until(async () => (await effectRows(app))[0]?.state === 'dead')
+    await enqueue(app, { name: 'b', queue: 'q' })
+    await until(async () => app.world.done.includes('b'))
+    const { effects } = await app.owner.call('effect_list')
+    expect(effects).toMatchObject([{ id: row.id, payload: 'notjson', state: 'dead' }])
+    await app.owner.call('effect_drop', { effect_id: row.id })
+  })
+
   test('[X13] what is over is forgotten after its time; what waits for a person is kept', async () => {
     const app = await open()
     await enqueue(app, { name: 'done' }, { name: 'dead', fails: 9 }, { name: 'later', delay_ms: 600_000 })

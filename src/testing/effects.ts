@@ -15,6 +15,8 @@ const Payload = z.strictObject({
   name: z.string(),
   /** How often it fails before it is done. */
   fails: z.int().default(0),
+  /** What it says when it fails; `\\0` stands for a NUL. */
+  saying: z.string().default(''),
   /** Waits in the middle until the test lets it go, or it is told to stop. */
   holds: z.boolean().default(false),
   /** Does not listen to the signal. */
@@ -44,13 +46,13 @@ export class World {
   }
 
   async act(ctx: EffectContext, payload: Payload): Promise<void> {
-    const { name, fails, holds, deaf, reports } = payload
+    const { name, fails, saying, holds, deaf, reports } = payload
     this.log.push(`+${name}`)
     this.signals.set(name, ctx.signal)
     entry(this.#began, name).resolve()
     try {
       if (holds) await Promise.race([entry(this.#gates, name).promise, ...(deaf ? [] : [stopped(ctx.signal)])])
-      if (ctx.attempt <= fails) throw new Error(`${name} failed at attempt ${ctx.attempt}`)
+      if (ctx.attempt <= fails) throw new Error(`${name} failed at attempt ${ctx.attempt}${saying.replaceAll('\\0', '\0')}`)
       this.done.push(name)
       for (const body of reports) await ctx.report('probe_report', { body })
     } finally {

@@ -31,7 +31,7 @@ export class Attempt {
     const renewal = setInterval(() => void this.#renew(), this.#parts.times.leaseMs / 3)
     this.#endLeaseIn(this.#parts.times.leaseMs)
     try {
-      const claim = { id, type, payload: JSON.parse(payload) as unknown, attempt: attempts, maxAttempts: max_attempts }
+      const claim = { id, type, payload: parsed(payload), attempt: attempts, maxAttempts: max_attempts }
       await this.#writeDown(await work({ ...claim, cutOff: cut_off === 1, signal: this.#stop.signal }), alongside)
     } finally {
       clearInterval(renewal)
@@ -90,6 +90,15 @@ export class Attempt {
     const left = [...open]
     for (const attempt of left) attempt.#abandoned.abort()
     return left
+  }
+}
+
+/** What somebody damaged must end as a dead effect, not the process; no schema accepts undefined. */
+function parsed(payload: string): unknown {
+  try {
+    return JSON.parse(payload) as unknown
+  } catch {
+    return undefined
   }
 }
 

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { EFFECT_STATES } from '../../kernel/effect.ts'
 import { refuse } from '../../kernel/error.ts'
 import { defineEvent } from '../../kernel/event.ts'
-import { redact } from '../../kernel/redact.ts'
+import { redact, redactText } from '../../kernel/redact.ts'
 import { iso, isoOrNull, PageSize, PageToken, Timestamp } from '../../kernel/schema.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { EffectId } from '../ids.ts'
@@ -98,5 +98,14 @@ function effectView(row: EffectRow): z.output<typeof EffectView> {
     created_at: iso(row.created_at),
     finished_at: isoOrNull(row.finished_at),
   }
-  return { id, type, state, queue, attempts, max_attempts, error, call_id, payload: redact(JSON.parse(row.payload)), ...times }
+  return { id, type, state, queue, attempts, max_attempts, error, call_id, payload: shown(row.payload), ...times }
+}
+
+/** One that somebody damaged is shown as it is: it has to be seen to be dropped. */
+function shown(payload: string): unknown {
+  try {
+    return redact(JSON.parse(payload))
+  } catch {
+    return redactText(payload)
+  }
 }

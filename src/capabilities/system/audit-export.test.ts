@@ -102,6 +102,39 @@ describe('export', () => {
     }
   })
 
+  test('[Z8] nothing that no hash covers passes as verified, by both, also with the right head', async ({ app }) => {
+    await log(app)
+    const lines = await exported(app)
+    const head = endOf(lines) as string
+    const at = lines.findIndex((line) => line.startsWith('{"call":'))
+    const { call } = JSON.parse(lines[at] as string)
+    const { input, ...rest } = call
+    const withCall = (row: object) => lines.with(at, JSON.stringify({ call: row }))
+    const forgeries: Record<string, string[]> = {
+      'a payload beside the hash of the true one': withCall({ ...call, input: { forged: true }, input_sha256: sha256(String(input)) }),
+      'a payload in the shape of an object': withCall({ ...rest, input: { forged: true } }),
+      'a column that is not sealed': withCall({ ...call, approved_by: 'owner' }),
+      'a field that stands twice': lines.with(at, (lines[at] as string).replace('{"seq":', '{"tool":"forged","seq":')),
+      'a line of no known kind': lines.toSpliced(at, 0, '{"Call":{"tool":"forged"}}'),
+      'two things in one line': lines.with(at, JSON.stringify({ call, note: 'forged' })),
+      'something behind the end': [...lines, JSON.stringify({ call })],
+    }
+    for (const [what, forged] of Object.entries(forgeries)) {
+      const verdict = await verifyExport(each(forged), head).catch((error: Error) => ({ ok: false, error }))
+      expect([what, verdict.ok, documented(app, forged, head).code]).toEqual([what, false, 1])
+    }
+  })
+
+  test('[Z8] an export that begins later tells nothing about the seals before it', async ({ app }) => {
+    await log(app)
+    const [first] = (await exported(app)).filter((line) => line.startsWith('{"seal":')).map((line) => JSON.parse(line).seal)
+    const head = `${first.number}.${first.hash}`
+    const empty = [headerLine(first.number, first.hash), endLine(null)]
+    await expect(verifyExport(each(empty), head)).rejects.toThrow('tells nothing about seal 1')
+    expect(documented(app, empty, head).code).toBe(1)
+    await expect(verifyExport(each([headerLine(0, 'ab'.repeat(32)), endLine(null)]), undefined)).rejects.toThrow('where it begins')
+  })
+
   test('[Z8] a file that is cut, of another kind or of another version is no whole export', async ({ app }) => {
     await log(app)
     const lines = await exported(app)
