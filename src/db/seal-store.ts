@@ -3,10 +3,17 @@ import type { Place, RowOrder } from './row-order.ts'
 import { marks, type Seal, type SealedTable } from './seal.ts'
 import { tables } from './tables.ts'
 
+/** A number so high was not reached by counting. It must not stop the sealer, which could not count on from it. */
+export const NONE_OF_OURS = 9_000_000_000_000_000
+
 export function sealStore(tx: Tx) {
   const db = tables<{ seals: Seal }>(tx)
   return {
-    head: () => db.selectFrom('seals').selectAll().orderBy('number', 'desc').limit(1).executeTakeFirst(),
+    head: () => db.selectFrom('seals').selectAll().where('number', '<', NONE_OF_OURS).orderBy('number', 'desc').limit(1).executeTakeFirst(),
+
+    /** Whether somebody put seals behind all that could ever be ours. */
+    hasForeign: async () =>
+      (await db.selectFrom('seals').select('at').where('number', '>=', NONE_OF_OURS).limit(1).executeTakeFirst()) !== undefined,
 
     find: (number: number) => db.selectFrom('seals').selectAll().where('number', '=', number).executeTakeFirst(),
 
@@ -22,7 +29,7 @@ export function sealStore(tx: Tx) {
         .selectFrom('seals')
         .select(['number', table])
         .where(table, '<>', '[]')
-        .where('number', '<', below)
+        .where('number', '<', Math.min(below, NONE_OF_OURS))
         .orderBy('number', 'desc')
         .limit(1)
         .executeTakeFirst() as Promise<(Pick<Seal, 'number'> & Record<SealedTable, string>) | undefined>,

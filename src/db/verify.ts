@@ -1,6 +1,6 @@
-import { refuse } from '../kernel/error.ts'
+import { Refusal, refuse, TransientFault } from '../kernel/error.ts'
 import type { Tx } from '../kernel/storage.ts'
-import type { Place, RowOrder } from './row-order.ts'
+import type { Place, PlacedRow, RowOrder } from './row-order.ts'
 import {
   BEFORE_THE_FIRST,
   digest,
@@ -14,7 +14,7 @@ import {
   type Seal,
   type SealedTable,
 } from './seal.ts'
-import { sealStore } from './seal-store.ts'
+import { NONE_OF_OURS, sealStore } from './seal-store.ts'
 
 export type Problem = 'changed' | 'missing' | 'inserted' | 'moved'
 
@@ -61,17 +61,27 @@ export async function walkSeals(view: Tx, order: RowOrder, isStopping: () => boo
   const after: Partial<Record<SealedTable, Place>> = {}
   let last: Pick<Seal, 'number' | 'hash'> = { number: 0, hash: BEFORE_THE_FIRST }
   for await (const seal of inPages(view, head.number)) {
+    if (!seal) return { ...walk, fault: unreadable('seals', last.number + 1, last.number + 1) }
     if (isStopping()) throw refuse('SHUTTING_DOWN', 'The daemon is stopping; the seals were not read to their end.')
     walk.fault = sealFault(seal, last) ?? (await walkRows(view, order, seal, after, walk))
     if (walk.fault) return walk
     last = seal
   }
+  if (await sealStore(view).hasForeign())
+    return { ...walk, fault: { ...unreadable('seals', NONE_OF_OURS, NONE_OF_OURS), problem: 'inserted' } }
   return { ...walk, unsealed: await unsealed(view, order, after) }
 }
 
-async function* inPages(view: Tx, upTo: number): AsyncGenerator<Seal> {
+/** A number that no program of ours could have written: it cannot even be read. */
+function unreadable(table: Fault['table'], seq: number, seal: number): Fault {
+  return { table, seq, problem: 'changed', seal, sealed_at: null }
+}
+
+/** Undefined in the place of one that cannot be read. */
+async function* inPages(view: Tx, upTo: number): AsyncGenerator<Seal | undefined> {
   for (let last: Seal | undefined; ; ) {
-    const page = await sealStore(view).page(last?.number, upTo, SEALS_A_PAGE)
+    const page = await readable((limit) => sealStore(view).page(last?.number, upTo, limit), SEALS_A_PAGE)
+    if (!page) return yield undefined
     for (const seal of page) {
       yield seal
       // Health and everybody else's calls come in between.
@@ -86,10 +96,27 @@ async function unsealed(view: Tx, order: RowOrder, after: Partial<Record<SealedT
   return { events: await order.count(view, 'events', after.events), calls: await order.count(view, 'calls', after.calls) }
 }
 
+/** As many rows as are wanted, or as can be read; undefined when the very next one cannot. A fault of storage is no finding. */
+async function readable<T>(read: (limit: number) => Promise<T[]>, limit: number): Promise<T[] | undefined> {
+  try {
+    return await read(limit)
+  } catch (error) {
+    if (error instanceof TransientFault || error instanceof Refusal) throw error
+    return limit === 1 ? undefined : readable(read, Math.ceil(limit / 2))
+  }
+}
+
 async function walkRows(view: Tx, order: RowOrder, seal: Seal, after: Partial<Record<SealedTable, Place>>, walk: Walk) {
   const hashed: Record<SealedTable, Hashed[]> = { events: [], calls: [] }
   for (const table of SEALED_TABLES) {
-    const rows = await order.following(view, table, after[table], marks(seal[table]).length)
+    const list = marks(seal[table])
+    const rows: PlacedRow[] = []
+    while (rows.length < list.length) {
+      const some = await readable((limit) => order.following(view, table, rows.at(-1) ?? after[table], limit), list.length - rows.length)
+      if (!some) return unreadable(table, (list[rows.length] as [number, string])[0], seal.number)
+      if (!some.length) break
+      rows.push(...some)
+    }
     hashed[table] = rows.map((row) => ({ seq: row.seq, hash: hashRow(table, row) }))
     after[table] = rows.at(-1) ?? after[table]
     walk.sealed[table] += rows.length

@@ -280,6 +280,34 @@ describe('edits past Signalbox', () => {
     expect(await verify(app)).toMatchObject({ ok: true })
   })
 
+  test('[Z4] a number that cannot even be read is found and named, and sealing goes on', async ({ app }) => {
+    await smallLog(app)
+    const [, second] = (await sealedRows(app, 'events')) as [Row, Row]
+    await expectBad(
+      app,
+      { table: 'events', seq: second.seq, problem: 'changed' },
+      [`UPDATE events SET at = 9223372036854775807 WHERE seq = ${second.seq}`],
+      [`UPDATE events SET at = ${second.at} WHERE seq = ${second.seq}`],
+    )
+    for (const number of ['9007199254740991', '9223372036854775807']) {
+      await tamper(
+        app,
+        `INSERT INTO seals (number, at, previous, events, calls, rows, hash) VALUES (${number}, 1, 'x', '[]', '[]', 'x', 'y')`,
+      )
+      await app.owner.call('project_create', { name: 'More' })
+      await sealAll(app)
+      expect(await verify(app)).toMatchObject({ ok: false, first_bad: { table: 'seals', problem: 'inserted' }, unsealed_events: 0 })
+      await tamper(app, `DELETE FROM seals WHERE number = ${number}`)
+    }
+    await expectBad(
+      app,
+      { table: 'seals', seq: 2, problem: 'changed' },
+      ['UPDATE seals SET at = 9223372036854775807 WHERE number = 2'],
+      [`UPDATE seals SET at = ${(await sealsOf(app))[1]?.at} WHERE number = 2`],
+    )
+    expect(await verify(app)).toMatchObject({ ok: true })
+  })
+
   test.runIf(inject('postgres'))('[Z4] two rows that change places in the order of the commits are found', async ({ app }) => {
     await smallLog(app)
     const [a, b] = (await rowsOf(app, 'events')).filter((row, i, all) => i === 0 || row.xid !== all[i - 1]?.xid) as [Row, Row]
