@@ -8,8 +8,13 @@ const common = {
   hookTimeout: 60_000,
 }
 
-/** Every capability is written once and must hold on both engines. */
-const ON_BOTH = ['src/capabilities/*/*.test.ts', 'src/kernel/**/*.test.ts', 'src/adapters/effects-*/*.test.ts', 'test/**/effects*.test.ts']
+/** Every capability is written once and must hold on both engines, and what the door does with storage. */
+const ON_BOTH = [
+  'src/capabilities/*/*.test.ts',
+  'src/kernel/{invoke,log}.test.ts',
+  'src/adapters/effects-*/*.test.ts',
+  'test/**/effects*.test.ts',
+]
 
 /** What only a server can show. */
 const POSTGRES_ONLY = ['src/db/postgres*.test.ts', 'src/adapters/effects-graphile/*.test.ts', 'test/**/postgres*.test.ts']
