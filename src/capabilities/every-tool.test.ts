@@ -69,6 +69,10 @@ describe('declarations', () => {
     expect(JSON.stringify(outputJson)).not.toMatch(/"\$(schema|ref|defs)"/)
   })
 
+  test.for(each)('[K30] %s has an example that it would accept', ([, tool]) => {
+    expect(tool.input.safeParse(tool.example)).toMatchObject({ success: true })
+  })
+
   test.for(each)('[K30] %s takes an idempotency_key when it writes, and only then', ([, tool]) => {
     const properties = tool.inputJson.properties as Schema
     expect(Object.hasOwn(properties, 'idempotency_key')).toBe(tool.impact !== 'read')

@@ -81,6 +81,8 @@ interface Declaration<I extends z.ZodObject, O extends z.ZodObject> {
   description: string
   input: I
   output: O
+  /** A call as somebody would really make it: shown in the help, the reference and the OpenAPI description. */
+  example?: z.input<I>
   impact: Impact
   profile: Profile
   /** `person`: no agent may call it, whatever its role or globs. `owner`: only the person who owns the daemon. */

@@ -45,6 +45,7 @@ export const list = defineTool({
     before: PageToken.optional(),
   }),
   output: z.strictObject({ effects: z.array(EffectView), counts: Counts, next: z.string().nullable() }),
+  example: { states: ['dead', 'unknown'] },
   impact: 'read',
   profile: 'operator',
   async look(ctx, { states, before, limit }) {
@@ -63,6 +64,7 @@ export const retry = defineTool({
   description: 'Try a dead or unknown effect again, from its first attempt.',
   input: Decision,
   output: Decided,
+  example: { effect_id: 'effect_01jc80000000000000000000000000000000' },
   impact: 'write',
   profile: 'maintainer',
   run: (ctx, input) => decide(ctx, input.effect_id, 'retry'),
@@ -74,6 +76,7 @@ export const drop = defineTool({
   description: 'Decide that a dead or unknown effect shall not be done.',
   input: Decision,
   output: Decided,
+  example: { effect_id: 'effect_01jc80000000000000000000000000000000' },
   impact: 'destructive',
   profile: 'maintainer',
   run: (ctx, input) => decide(ctx, input.effect_id, 'drop'),

@@ -21,6 +21,7 @@ export const create = defineTool({
   description: 'Create a project; it becomes the current one of your token.',
   input: z.strictObject({ name: text(80), description: optionalText(2_000).default('') }),
   output: z.strictObject({ project_id: ProjectId, handle: z.string(), project: ProjectView }),
+  example: { name: 'Web shop' },
   impact: 'write',
   profile: 'maintainer',
   async run(ctx, input) {
@@ -47,6 +48,7 @@ export const list = defineTool({
   description: 'Projects, oldest first; `current` is the one that your token has open.',
   input: z.strictObject({ limit: PageSize, after: PageToken.optional() }),
   output: z.strictObject({ projects: z.array(ProjectView), current: z.string().nullable(), next: z.string().nullable() }),
+  example: {},
   impact: 'read',
   profile: 'viewer',
   async look(ctx, { limit, after }) {
@@ -62,6 +64,7 @@ export const open = defineTool({
   description: 'Make a project the current one of your token: calls without project_id then mean it.',
   input: z.strictObject({ project_id: mention(ProjectId) }),
   output: z.strictObject({ project: ProjectView }),
+  example: { project_id: 'web-shop' },
   impact: 'write',
   profile: 'viewer',
   async run(ctx, input) {
@@ -85,6 +88,7 @@ export const addRepo = defineTool({
     checks: text(2_000).optional().describe('Command that must pass before work lands'),
   }),
   output: z.strictObject({ repo_id: RepoId, handle: z.string(), repo: RepoView }),
+  example: { path: '/home/me/web-shop', checks: 'npm test' },
   impact: 'write',
   profile: 'maintainer',
   by: 'person',
@@ -132,6 +136,7 @@ export const listRepos = defineTool({
   description: 'Repositories of a project, or of all projects.',
   input: z.strictObject({ project_id: ProjectId.optional(), limit: PageSize, after: PageToken.optional() }),
   output: z.strictObject({ repos: z.array(RepoView), next: z.string().nullable() }),
+  example: { project_id: 'web-shop' },
   impact: 'read',
   profile: 'viewer',
   async look(ctx, { project_id, limit, after }) {
@@ -146,6 +151,7 @@ export const syncRepo = defineTool({
   description: 'Read the head and remote of a registered repository from disk. Changes nothing in it.',
   input: z.strictObject({ repo_id: RepoId }),
   output: z.strictObject({ repo: RepoView, changed: z.boolean() }),
+  example: { repo_id: 'web-shop' },
   impact: 'write',
   profile: 'operator',
   async prepare(ctx, input) {

@@ -47,6 +47,7 @@ export const health = defineTool({
     mcp_sessions: z.number(),
     notices: z.array(z.string()),
   }),
+  example: {},
   impact: 'read',
   profile: 'viewer',
   async look(ctx, { deep }) {
@@ -63,6 +64,7 @@ export const decide = defineTool({
   description: 'Record a decision and its reason in the log.',
   input: z.strictObject({ title: text(200), body: text(10_000), task_id: TaskId.optional() }),
   output: z.strictObject({ log_id: z.string(), timestamp: Timestamp }),
+  example: { title: 'SQLite first', body: 'One machine is enough for now.' },
   impact: 'write',
   profile: 'pair_worker',
   async run(ctx, input) {
@@ -111,6 +113,7 @@ export const audit = defineTool({
     before: PageToken.regex(/^[0-9]{1,15}$/, 'not a page of audit_tail').optional(),
   }),
   output: z.strictObject({ calls: z.array(CallView), next: z.string().nullable() }),
+  example: { tool: 'task_move', limit: 20 },
   impact: 'read',
   profile: 'viewer',
   async look(ctx, input) {
@@ -155,6 +158,7 @@ export function settingTools(definitions: () => Record<string, SettingDefinition
     description: 'Settings with their values, defaults and meaning; one, or all.',
     input: z.strictObject({ key: text(100).optional() }),
     output: z.strictObject({ settings: z.array(SettingView) }),
+    example: { key: 'limits.agent_burst' },
     impact: 'read',
     profile: 'viewer',
     async look(ctx, { key }) {
@@ -180,6 +184,7 @@ export function settingTools(definitions: () => Record<string, SettingDefinition
     description: 'Change one setting. It is in force for the next call; nothing restarts.',
     input: z.strictObject({ key: text(100), value: SettingValue }),
     output: z.strictObject({ key: z.string(), value: z.unknown(), previous: z.unknown() }),
+    example: { key: 'limits.agent_burst', value: 200 },
     impact: 'write',
     profile: 'maintainer',
     by: 'person',
@@ -217,6 +222,7 @@ export const waitForEvents = defineTool({
     code: z.enum(['EVENTS', 'WAIT_TIMEOUT', 'WAIT_INTERRUPTED']),
     resume: z.boolean().describe('The time you asked for is not over: call again with the cursor'),
   }),
+  example: { types: ['task.*'], timeout_seconds: 60 },
   impact: 'read',
   profile: 'viewer',
   core: true,

@@ -30,6 +30,7 @@ export const propose = defineTool({
   description: 'Hand in tasks for a person or an operator to accept with plan_accept.',
   input: Proposal.extend({ project_id: ProjectId.optional().describe('Default: the current project') }),
   output: z.strictObject({ plan_id: PlanId, status: z.literal('proposed'), tasks: z.int() }),
+  example: { tasks: [{ title: 'Design the table' }, { title: 'Write the query', after: [0] }] },
   impact: 'write',
   profile: 'planner',
   async run(ctx, { project_id, ...proposal }) {
@@ -67,6 +68,7 @@ export const get = defineTool({
     decided_at: Timestamp.nullable(),
     decided_by: z.string().nullable(),
   }),
+  example: { plan_id: 'plan_01jc80000000000000000000000000000000' },
   impact: 'read',
   profile: 'viewer',
   async look(ctx, input) {
@@ -90,6 +92,7 @@ export const accept = defineTool({
     task_ids: z.array(TaskId),
     handles: z.array(z.string()),
   }),
+  example: { plan_id: 'plan_01jc80000000000000000000000000000000', accept: true },
   impact: 'write',
   profile: 'operator',
   async run(ctx, input) {

@@ -36,6 +36,7 @@ export const wait = defineTool({
     resume: z.boolean().describe('The time you asked for is not over: call again with the cursor'),
     cursor: z.string(),
   }),
+  example: { task_id: 'T-1', wait_for_status: ['REVIEW', 'DONE'], timeout_seconds: 600 },
   impact: 'read',
   profile: 'viewer',
   core: true,
