@@ -6,7 +6,12 @@ import { system } from './system/index.ts'
 import { task } from './task/index.ts'
 
 /** THE registry: one line per capability. Order matters only for migrations that refer to an earlier one's tables. */
-export const capabilities: Capability[] = [agent, project, task, effect, system(() => settingDefinitions)]
+const all = [agent, project, task, effect, system((): Record<string, SettingDefinition> => settingDefinitions)]
+
+export const capabilities: Capability[] = all
+
+/** Every tool with its name, input and output: what a typed client is inferred from. */
+export type Tools = (typeof all)[number]['tools'][number]
 
 const settingDefinitions: Record<string, SettingDefinition> = Object.assign({}, ...capabilities.map((c) => c.settings ?? {}))
 

@@ -19,6 +19,8 @@ export interface CommitOrder {
   isAfter(a: Cursor, b: Cursor): boolean
   /** Rows strictly after the cursor, in commit order, and none that a commit still under way could come before. */
   following(view: Tx, query: EventQuery, after: Cursor): Promise<Following>
+  /** The same rows backwards: strictly before the cursor, the newest first; without one, from the end. */
+  preceding(view: Tx, query: EventQuery, before: Cursor | undefined): Promise<EventQuery>
 }
 
 /** On PostgreSQL alone: the database's generation and the transaction that wrote the row. */
@@ -53,19 +55,25 @@ export function sqliteOrder(generation: number): CommitOrder {
       .executeTakeFirst()
     return Number(row?.seq ?? 0)
   }
+  const seqOf = async (view: Tx, cursor: Cursor) => {
+    const decoded = decodeCursor(cursor)
+    if (!decoded) throw notOfThisLog(cursor)
+    const head = await lastSeq(view)
+    if (decoded.generation > generation || (decoded.generation === generation && decoded.seq > head)) throw inTheFuture()
+    if (decoded.generation === generation) return decoded.seq
+    return Math.min(decoded.seq, commonHistory(await restores(view), decoded.generation))
+  }
   return {
     start: cursor(0),
     cursorOf: (row) => cursor(row.seq),
     head: async (view) => cursor(await lastSeq(view)),
     isAfter,
     async following(view, query, after) {
-      const decoded = decodeCursor(after)
-      if (!decoded) throw notOfThisLog(after)
-      const head = await lastSeq(view)
-      if (decoded.generation > generation || (decoded.generation === generation && decoded.seq > head)) throw inTheFuture()
-      const seq =
-        decoded.generation === generation ? decoded.seq : Math.min(decoded.seq, commonHistory(await restores(view), decoded.generation))
-      return { query: query.where('seq', '>', seq).orderBy('seq'), heldBack: async () => false }
+      return { query: query.where('seq', '>', await seqOf(view, after)).orderBy('seq'), heldBack: async () => false }
+    },
+    async preceding(view, query, before) {
+      const older = before === undefined ? query : query.where('seq', '<', await seqOf(view, before))
+      return older.orderBy('seq', 'desc')
     },
   }
 }
@@ -106,6 +114,11 @@ export function createLedger(order: CommitOrder): Ledger {
 
     async tail(view, after, filter, limit) {
       const { query } = await order.following(view, filtered(view, filter) as EventQuery, after)
+      return eventsOf(await query.limit(limit).execute())
+    },
+
+    async recent(view, before, filter, limit) {
+      const query = await order.preceding(view, filtered(view, filter) as EventQuery, before)
       return eventsOf(await query.limit(limit).execute())
     },
 

@@ -28,6 +28,14 @@ export function postgresLedger(generation: number): Ledger {
 
 function postgresOrder(generation: number): CommitOrder {
   const start = encode({ generation: 1, xid: 0n, seq: 0 })
+  const placeOf = async (view: Tx, cursor: Cursor, next: bigint): Promise<Place> => {
+    const found = await located(view, cursor)
+    if (!found) throw notOfThisLog(cursor)
+    // Of this generation no row lacks a transaction: that cursor belongs to a SQLite database that was never copied here.
+    const foreign = found.xid === 0n && found.seq > 0
+    if (found.generation > generation || (found.generation === generation && (foreign || found.xid >= next))) throw inTheFuture()
+    return { ...found, xid: String(found.xid) }
+  }
   return {
     start,
     cursorOf: (row) => encode({ generation: Number(row.generation), xid: BigInt(row.xid as string), seq: row.seq }),
@@ -44,18 +52,17 @@ function postgresOrder(generation: number): CommitOrder {
       return row ? encode({ ...row, xid: BigInt(row.xid) }) : start
     },
     async following(view, query, after) {
-      const from = await located(view, after)
-      if (!from) throw notOfThisLog(after)
       const { settled, next } = await watermark(view)
-      // Of this generation no row lacks a transaction: that cursor belongs to a SQLite database that was never copied here.
-      const foreign = from.xid === 0n && from.seq > 0
-      if (from.generation > generation || (from.generation === generation && (foreign || from.xid >= next))) throw inTheFuture()
+      const from = await placeOf(view, after, next)
       return {
-        query: inCommitOrder(query)
-          .where(behind({ ...from, xid: String(from.xid) }))
-          .where(isSettled(generation, settled)),
+        query: inCommitOrder(query).where(behind(from)).where(isSettled(generation, settled)),
         heldBack: async () => settled < next && (await anyFrom(view, generation, settled)),
       }
+    },
+    async preceding(view, query, before) {
+      const { settled, next } = await watermark(view)
+      const older = before === undefined ? query : query.where(ahead(await placeOf(view, before, next)))
+      return inCommitOrder(older, 'desc').where(isSettled(generation, settled))
     },
   }
 }
@@ -86,6 +93,10 @@ function behind(place: Place | undefined) {
   return sql<boolean>`(generation, xid, seq) > (${place.generation}::bigint, ${place.xid}::xid8, ${place.seq}::bigint)`
 }
 
+function ahead(place: Place) {
+  return sql<boolean>`(generation, xid, seq) < (${place.generation}::bigint, ${place.xid}::xid8, ${place.seq}::bigint)`
+}
+
 function isSettled(generation: number, settled: bigint) {
   return sql<boolean>`(generation < ${generation}::bigint OR xid < ${String(settled)}::xid8)`
 }
@@ -97,8 +108,8 @@ async function anyFrom(view: Tx, generation: number, xid: bigint): Promise<boole
   return found.rows.length > 0
 }
 
-function inCommitOrder<DB, T extends keyof DB, O>(query: SelectQueryBuilder<DB, T, O>): SelectQueryBuilder<DB, T, O> {
-  return query.orderBy(sql`generation`).orderBy(sql`xid`).orderBy(sql`seq`)
+function inCommitOrder<DB, T extends keyof DB, O>(query: SelectQueryBuilder<DB, T, O>, way: 'asc' | 'desc' = 'asc') {
+  return query.orderBy(sql`generation`, way).orderBy(sql`xid`, way).orderBy(sql`seq`, way)
 }
 
 /**

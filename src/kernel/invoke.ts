@@ -155,15 +155,21 @@ export class Kernel {
     return all.filter((found) => !found.tool.internal && !this.#refusal(principal, lane, found))
   }
 
-  /** Whose token this is, or was. */
-  authenticate(secret: string): ReturnType<Identity['authenticate']> {
+  /** Whose token this is, or was: for connections and streams, which a token that is for one call alone does not open. */
+  async authenticate(secret: string): ReturnType<Identity['authenticate']> {
+    const found = await this.#known(secret)
+    const only = found?.principal.only
+    return found && only !== undefined ? { ...found, stale: `is for ${only} alone` } : found
+  }
+
+  #known(secret: string): ReturnType<Identity['authenticate']> {
     return patiently(() => this.parts.identity.authenticate(this.parts.storage.view, secret))
   }
 
   async #authenticate(request: Request): Promise<Caller | { error: ErrorBody }> {
     if (request.credential === 'system') return { principal: SYSTEM }
     try {
-      const found = await this.authenticate(request.credential.secret)
+      const found = await this.#known(request.credential.secret)
       if (found?.stale) return { principal: found.principal, why: stale(`This token ${found.stale}.`) }
       if (found) return request.actFor === undefined ? found : await this.#actFor(found.principal, request.actFor)
     } catch (error) {
@@ -400,6 +406,7 @@ export class Kernel {
       signal: call.request.signal ?? NEVER,
       cursor: () => patiently(() => ledger.head(storage.view)),
       tail: (after: Cursor | undefined, filter: EventFilter, limit: number) => feed.read(call.principal, after, filter, limit),
+      recent: (before: Cursor | undefined, filter: EventFilter, limit: number) => feed.readBack(call.principal, before, filter, limit),
     }
   }
 

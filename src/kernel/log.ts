@@ -37,6 +37,8 @@ export interface Ledger {
   committed(view: Tx, callId: string): Promise<boolean>
   /** Events after the cursor in commit order; rejects with INVALID_CURSOR on one this log never issued. */
   tail(view: Tx, after: Cursor, filter: EventFilter, limit: number): Promise<LoggedEvent[]>
+  /** Events before the cursor, or from the end of the log, the newest first. */
+  recent(view: Tx, before: Cursor | undefined, filter: EventFilter, limit: number): Promise<LoggedEvent[]>
   head(view: Tx): Promise<Cursor>
   start(view: Tx): Promise<Cursor>
   /** Whether `a` comes after `b`. */
@@ -51,6 +53,8 @@ export interface Ledger {
 }
 
 const PAGE = 500
+/** Of a reader who may see little of what is there, one row at a time would be a query each. */
+const SMALLEST_PAGE = 50
 const TELL_AGAIN_MS = 1_000
 const HELD_BACK_MS = 5
 
@@ -147,15 +151,32 @@ export class Feed {
     for (const wake of this.#waiting) wake.now('interrupted')
   }
 
-  /** Pages through what the reader may see. */
+  /** What the reader may see after the cursor, oldest first; from the beginning of the log without one. */
   async read(principal: Principal, after: Cursor | undefined, filter: EventFilter, limit: number): Promise<LoggedEvent[]> {
+    const { view } = this.#storage
+    const start = after ?? (await this.#ledger.start(view))
+    return this.#pages(principal, limit, start, (from, size) => this.#ledger.tail(view, from ?? start, filter, size))
+  }
+
+  /** What the reader may see before the cursor, newest first; from the end of the log without one. */
+  readBack(principal: Principal, before: Cursor | undefined, filter: EventFilter, limit: number): Promise<LoggedEvent[]> {
+    return this.#pages(principal, limit, before, (from, size) => this.#ledger.recent(this.#storage.view, from, filter, size))
+  }
+
+  async #pages(
+    principal: Principal,
+    limit: number,
+    start: Cursor | undefined,
+    look: (from: Cursor | undefined, size: number) => Promise<LoggedEvent[]>,
+  ): Promise<LoggedEvent[]> {
     const found: LoggedEvent[] = []
-    let from = after ?? (await this.#ledger.start(this.#storage.view))
+    const size = Math.min(PAGE, Math.max(limit, SMALLEST_PAGE))
+    let from = start
     while (found.length < limit) {
-      const page = await this.#ledger.tail(this.#storage.view, from, filter, PAGE)
+      const page = await look(from, size)
       found.push(...page.filter((event) => mayRead(principal, event)))
       const last = page.at(-1)
-      if (!last || page.length < PAGE) break
+      if (!last || page.length < size) break
       from = last.cursor
       // A long log is read in turns: health and everybody else's calls come in between.
       await new Promise((resolve) => setImmediate(resolve))

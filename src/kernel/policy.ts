@@ -46,6 +46,8 @@ export interface Principal {
   expiresAt?: number
   /** Where an agent may write. */
   scope: Whereabouts
+  /** The one tool that its token is for: a link signs a browser in, and does nothing else. */
+  only?: string
   /** The person behind this call, when a person acts for an agent. */
   by?: string
 }
@@ -102,6 +104,7 @@ export interface PermissionQuestion {
 export function mayCall({ principal, lane, tool, name, calledAs, rules }: PermissionQuestion): Refusal | undefined {
   if (principal.kind === 'system') return undefined
   if (tool.internal) return refuse('TOOL_NOT_FOUND', `There is no tool "${calledAs}".`)
+  if (principal.only !== undefined && principal.only !== tool.name) return denied(calledAs, `this token is for ${principal.only} alone`)
   if (tool.by !== undefined && principal.kind !== 'person') return denied(calledAs, `only a person may call it, whatever the role`)
   if (tool.by === 'owner' && !principal.owner) return denied(calledAs, 'only the owner of this daemon may call it')
   const { profile } = onLane(principal, lane)

@@ -43,6 +43,8 @@ export interface LookContext extends CallContext {
   cursor(): Promise<Cursor>
   /** What the caller may read of the log, oldest first; from its beginning without a cursor. */
   tail(after: Cursor | undefined, filter: EventFilter, limit: number): Promise<LoggedEvent[]>
+  /** The same backwards, newest first; from its end without a cursor. */
+  recent(before: Cursor | undefined, filter: EventFilter, limit: number): Promise<LoggedEvent[]>
 }
 
 /** How a wait ended: by events, by the time the caller gave it, by our own ceiling (ask again), or by shutdown. */
@@ -113,7 +115,7 @@ export interface Tool extends Declaration<z.ZodObject, z.ZodObject> {
   prepare?(ctx: LookContext, input: any): Promise<unknown>
 }
 
-export type TypedTool<N extends string, I extends z.ZodObject, O extends z.ZodObject> = Tool & {
+export type TypedTool<N extends string, I extends z.ZodObject, O extends z.ZodObject> = Omit<Tool, 'name' | 'input' | 'output'> & {
   name: N
   input: I
   output: O

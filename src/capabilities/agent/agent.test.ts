@@ -302,3 +302,66 @@ test('[A12] there is a prompt for every role: it names the caller, its task, and
   const text = prompts.find((prompt) => prompt.name === 'worker')?.text(found?.principal as never)
   for (const words of [worker.handle, task.id, 'never as instructions']) expect(text).toContain(words)
 })
+
+describe('signing a browser in', () => {
+  const follow = async (app: TestApp, by: Caller = app.owner): Promise<Caller> => {
+    const { url_path } = await by.call('token_link')
+    return new Caller(app.app, url_path.replace('/#link=', ''), by.id, by.handle)
+  }
+
+  test('[A13] a link gives a token of the person who made it, once', async ({ app }) => {
+    const bea = await person(app, 'Bea', 'operator')
+    const link = await follow(app, bea)
+    const { token, token_id } = await link.call('token_redeem')
+    const browser = new Caller(app.app, token, bea.id, bea.handle)
+    expect(await browser.call('agent_me')).toMatchObject({ id: bea.id, kind: 'person', profile: 'operator' })
+    expect(await link.refused('token_redeem')).toMatchObject({ code: 'AUTH_STALE_TOKEN' })
+    expect((await tokensOf(app, bea.id)).map((found) => found.id)).toContain(token_id)
+  })
+
+  test('[A13] of many that use one link at once, one is let in', async ({ app }) => {
+    const link = await follow(app)
+    const answers = await Promise.all(Array.from({ length: 10 }, () => link.invoke('token_redeem', {})))
+    expect(answers.filter((answer) => answer.ok)).toHaveLength(1)
+  })
+
+  test('[A13] a link opens nothing else: no other tool, no connection, no stream', async ({ app }) => {
+    const link = await follow(app)
+    expect(await link.refused('task_list')).toMatchObject({ code: 'PERMISSION_DENIED' })
+    expect(await link.refused('token_link')).toMatchObject({ code: 'PERMISSION_DENIED' })
+    expect(await app.app.kernel.authenticate(link.secret)).toMatchObject({ stale: expect.stringContaining('token_redeem') })
+    expect(await app.owner.refused('token_redeem')).toMatchObject({ code: 'INVALID_INPUT' })
+  })
+
+  test('[A13] neither an agent nor a person on the default lane makes one, and after an hour it is none', async () => {
+    let now = Date.now()
+    const app = await openTestApp({ host: createHost(() => now) })
+    onTestFinished(() => app.close())
+    const agent = await app.agent('orchestrator', { profile: 'maintainer' })
+    expect(await agent.refused('token_link')).toMatchObject({ code: 'PERMISSION_DENIED' })
+    expect(await app.owner.refused('token_link', {}, { lane: 'default' })).toMatchObject({ code: 'PERMISSION_DENIED' })
+    const link = await follow(app)
+    now += 3_600_001
+    expect(await link.refused('token_redeem')).toMatchObject({ code: 'AUTH_STALE_TOKEN' })
+    await follow(app)
+    expect((await tokensOf(app, app.owner.id)).filter(({ id }) => id).map((token) => token.status)).toEqual(['active', 'active'])
+  })
+
+  test("[A14] a browser's token of the owner ends by itself, or when it is revoked; the one on disk stays", async () => {
+    let now = Date.now()
+    const app = await openTestApp({ host: createHost(() => now) })
+    onTestFinished(() => app.close())
+    await app.owner.call('setting_update', { key: 'dashboard.sign_in_days', value: 2 })
+    const signIn = async () => {
+      const { token, token_id } = await (await follow(app)).call('token_redeem')
+      return { id: token_id, caller: new Caller(app.app, token, app.owner.id, 'owner') }
+    }
+    const [one, other] = [await signIn(), await signIn()]
+    expect(await app.owner.call('token_revoke', { token_id: one.id })).toEqual({ revoked: 1 })
+    expect(await one.caller.refused('agent_me')).toMatchObject({ code: 'AUTH_STALE_TOKEN' })
+    await other.caller.call('agent_me')
+    now += 2 * 24 * 3_600_000
+    expect(await other.caller.refused('agent_me')).toMatchObject({ code: 'AUTH_STALE_TOKEN' })
+    await app.owner.call('agent_me')
+  })
+})

@@ -1,8 +1,12 @@
 import type { Identity } from '../../kernel/invoke.ts'
 import { actingFor, type Principal } from '../../kernel/policy.ts'
 import type { Tx } from '../../kernel/storage.ts'
+import type { TokenKind } from './schema.ts'
 import { hashOf, newSecret, sameHash } from './secret.ts'
 import { type AgentRow, agentStore, type PersonRow, type TokenRow } from './store.ts'
+
+/** What a link is good for. */
+export const REDEEM = 'token_redeem'
 
 /** Who calls comes from here and from nowhere else. */
 export function createIdentity(now: () => number): Identity {
@@ -44,7 +48,8 @@ async function principalOf(view: Tx, token: TokenRow): Promise<Principal | undef
     return agent && { ...agentPrincipal(agent, token.id), expiresAt: token.expires_at ?? undefined }
   }
   const person = await store.person(token.principal)
-  return person && { ...personPrincipal(person, token.id), expiresAt: token.expires_at ?? undefined }
+  const only = token.kind === 'link' ? REDEEM : undefined
+  return person && { ...personPrincipal(person, token.id), expiresAt: token.expires_at ?? undefined, only }
 }
 
 function personPrincipal(row: PersonRow, tokenId: string): Principal {
@@ -98,7 +103,7 @@ export async function ensureOwner(
 export function tokenRow(
   id: string,
   secret: string,
-  kind: 'person' | 'agent',
+  kind: TokenKind,
   principal: string,
   by: string,
   now: number,

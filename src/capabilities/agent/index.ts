@@ -5,7 +5,7 @@ import { migrations } from './migrations.ts'
 import { prompts } from './prompts.ts'
 import { agentInvited, personInvited, tokenEnded, tokenRotated } from './schema.ts'
 import { agentStore } from './store.ts'
-import { invite, invitePerson, list, me, revoke, rotate, tokens } from './tools.ts'
+import { invite, invitePerson, link, list, listPeople, me, redeem, revoke, rotate, tokens } from './tools.ts'
 
 const Globs = z.array(z.string().min(1).max(60)).max(100)
 
@@ -19,10 +19,13 @@ const roleSettings = Object.fromEntries(
 
 export const agent = defineCapability({
   name: 'agent',
-  tools: [me, list, invite, invitePerson, tokens, revoke, rotate],
+  tools: [me, list, invite, listPeople, invitePerson, tokens, link, redeem, revoke, rotate],
   migrations,
   prompts,
-  settings: roleSettings,
+  settings: {
+    ...roleSettings,
+    'dashboard.sign_in_days': setting(z.int().min(1).max(365), 30, 'How long a browser stays signed in to the dashboard'),
+  },
   events: [agentInvited, personInvited, tokenEnded, tokenRotated],
   things: [
     {

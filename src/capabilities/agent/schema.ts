@@ -23,9 +23,22 @@ export const AgentView = z.strictObject({
   updated_at: Timestamp,
 })
 
+/** `link`: signs a browser in as this person, once. */
+export const TokenKindName = z.enum(['person', 'agent', 'link'])
+export type TokenKind = z.output<typeof TokenKindName>
+
+export const PersonView = z.strictObject({
+  id: PersonId,
+  handle: z.string(),
+  name: z.string(),
+  profile: Profile,
+  owner: z.boolean(),
+  created_at: Timestamp,
+})
+
 export const TokenView = z.strictObject({
   id: TokenId,
-  kind: z.enum(['person', 'agent']),
+  kind: TokenKindName,
   holder_id: z.string(),
   holder: z.string(),
   status: z.enum(['active', 'expired', 'ended']),

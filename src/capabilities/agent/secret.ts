@@ -1,7 +1,8 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import type { TokenKind } from './schema.ts'
 
 /** 256 random bits; the prefix lets logs and scanners recognise one. */
-export function newSecret(kind: 'person' | 'agent'): string {
+export function newSecret(kind: TokenKind): string {
   return `sbx_${kind}_${randomBytes(32).toString('base64url')}`
 }
 

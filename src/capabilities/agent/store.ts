@@ -1,6 +1,7 @@
 import { tables } from '../../db/tables.ts'
 import type { Profile, Role } from '../../kernel/policy.ts'
 import type { Tx } from '../../kernel/storage.ts'
+import type { TokenKind } from './schema.ts'
 
 export interface PersonRow {
   id: string
@@ -27,7 +28,7 @@ export interface AgentRow {
 export interface TokenRow {
   id: string
   hash: string
-  kind: 'person' | 'agent'
+  kind: TokenKind
   principal: string
   created_at: number
   created_by: string
@@ -79,6 +80,13 @@ export function agentStore(tx: Tx) {
         .executeTakeFirst()
       return result.numUpdatedRows > 0n
     },
+    /** Links that were used or never will be: each start and each `open` makes one. */
+    dropDeadLinks: (now: number) =>
+      db
+        .deleteFrom('tokens')
+        .where('kind', '=', 'link')
+        .where((eb) => eb.or([eb('ended_at', 'is not', null), eb('expires_at', '<=', now)]))
+        .execute(),
     livingTokens: (principal: string) =>
       db.selectFrom('tokens').selectAll().where('principal', '=', principal).where('ended_at', 'is', null).orderBy('id').execute(),
 

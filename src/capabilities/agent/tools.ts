@@ -2,23 +2,25 @@ import { z } from 'zod'
 import { refuse } from '../../kernel/error.ts'
 import { mention } from '../../kernel/id.ts'
 import { type Profile as ProfileName, ROLES, type Role as RoleName } from '../../kernel/policy.ts'
-import { iso, isoOrNull, PageSize, PageToken, text } from '../../kernel/schema.ts'
+import { iso, isoOrNull, PageSize, PageToken, Timestamp, text } from '../../kernel/schema.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { nextNumber, slug, uniqueHandle } from '../handle.ts'
 import { ProjectId } from '../ids.ts'
-import { tokenRow } from './identity.ts'
+import { REDEEM, tokenRow } from './identity.ts'
 import {
   AgentId,
   AgentState,
   AgentView,
   agentInvited,
   PersonId,
+  PersonView,
   Profile,
   personInvited,
   Role,
   Secret,
   TokenId,
+  type TokenKind,
   TokenView,
   tokenEnded,
   tokenRotated,
@@ -96,6 +98,21 @@ export const invitePerson = defineTool({
     const minted = await mint(ctx, 'person', id, null)
     ctx.emit(personInvited({ subject: id, audience: 'people' }, { handle, profile: input.profile }))
     return { person_id: id, handle, profile: input.profile, ...minted }
+  },
+})
+
+export const listPeople = defineTool({
+  name: 'person_list',
+  title: 'List people',
+  description: 'The people who may sign in, oldest first.',
+  input: z.strictObject({}),
+  output: z.strictObject({ people: z.array(PersonView) }),
+  example: {},
+  impact: 'read',
+  profile: 'viewer',
+  async look(ctx) {
+    const rows = await agentStore(ctx.view).people()
+    return { people: rows.map((row) => ({ ...row, owner: row.owner === 1, created_at: iso(row.created_at) })) }
   },
 })
 
@@ -203,6 +220,47 @@ export const revoke = defineTool({
   },
 })
 
+export const link = defineTool({
+  name: 'token_link',
+  title: 'Make a sign-in link',
+  description: 'A link that signs one browser in to the dashboard as you, once, within an hour.',
+  input: z.strictObject({}),
+  output: z.strictObject({ url_path: z.string().describe("Stands behind the daemon's address"), expires_at: Timestamp }),
+  example: {},
+  impact: 'write',
+  // Above what a default connection reaches: what the browser gets is on the admin lane.
+  profile: 'operator',
+  by: 'person',
+  async run(ctx) {
+    await agentStore(ctx.tx).dropDeadLinks(ctx.now)
+    const expiresAt = ctx.now + HOUR_MS
+    const { token } = await mint(ctx, 'link', ctx.principal.id, expiresAt)
+    return { url_path: `/#link=${token}`, expires_at: iso(expiresAt) }
+  },
+})
+
+export const redeem = defineTool({
+  name: REDEEM,
+  title: 'Use a sign-in link',
+  description: 'Called with the secret of a link as the token: ends it and gives a token for this browser.',
+  input: z.strictObject({}),
+  output: z.strictObject({ token: Secret, token_id: TokenId, expires_at: Timestamp }),
+  example: {},
+  impact: 'write',
+  profile: 'viewer',
+  by: 'person',
+  async run(ctx) {
+    const store = agentStore(ctx.tx)
+    const used = ctx.principal.only === REDEEM ? ctx.principal.tokenId : undefined
+    if (!used)
+      return refuse('INVALID_INPUT', 'Only the secret of a sign-in link is redeemed.', { next_tool: 'token_link', next_arguments: {} })
+    if (!(await store.endToken(used, 'used', ctx.now))) return refuse('AUTH_STALE_TOKEN', 'This link was used just now.')
+    ctx.emit(tokenEnded({ subject: used, audience: 'people' }, { holder_id: ctx.principal.id, why: 'used' }))
+    const expiresAt = ctx.now + ctx.setting<number>('dashboard.sign_in_days') * 24 * HOUR_MS
+    return { ...(await mint(ctx, 'person', ctx.principal.id, expiresAt)), expires_at: iso(expiresAt) }
+  },
+})
+
 export const rotate = defineTool({
   name: 'token_rotate',
   title: 'Rotate a token',
@@ -216,8 +274,9 @@ export const rotate = defineTool({
   async prepare(ctx, input) {
     const token = await agentStore(ctx.view).token(input.token_id)
     const secret = newSecret(token?.kind ?? 'agent')
-    const owner = await agentStore(ctx.view).owner()
-    const ofOwner = token?.principal === owner?.id
+    if (token?.kind === 'link')
+      return refuse('INVALID_INPUT', 'A link is used once; make another.', { next_tool: 'token_link', next_arguments: {} })
+    const ofOwner = token !== undefined && (await isOwnerFile(ctx.view, token))
     const ofAnother = token?.kind === 'person' && token.principal !== ctx.principal.id
     if (ofAnother && !ctx.principal.owner) return refuse('PERMISSION_DENIED', "Only the owner rotates another person's token.")
     if (ofOwner) await ctx.ports.ownerFile.stage(secret)
@@ -236,7 +295,12 @@ export const rotate = defineTool({
   },
 })
 
-async function mint(ctx: RunContext, kind: 'person' | 'agent', principal: string, expiresAt: number | null) {
+/** What lies in the state folder; a browser's token is the owner's too, but ends by itself. */
+async function isOwnerFile(view: Tx, token: TokenRow): Promise<boolean> {
+  return token.kind === 'person' && token.expires_at === null && token.principal === (await agentStore(view).owner())?.id
+}
+
+async function mint(ctx: RunContext, kind: TokenKind, principal: string, expiresAt: number | null) {
   const token = newSecret(kind)
   const token_id = ctx.id('token')
   await agentStore(ctx.tx).insertToken(tokenRow(token_id, token, kind, principal, ctx.principal.id, ctx.now, expiresAt))
@@ -269,8 +333,7 @@ function defaultProfile(ctx: RunContext, role: RoleName): ProfileName {
 async function protectOwner(ctx: RunContext, token: TokenRow): Promise<void> {
   const ofAnother = token.kind === 'person' && token.principal !== ctx.principal.id
   if (ofAnother && !ctx.principal.owner) throw refuse('PERMISSION_DENIED', "Only the owner ends another person's token.")
-  const owner = await agentStore(ctx.tx).owner()
-  if (token.principal !== owner?.id) return
+  if (!(await isOwnerFile(ctx.tx, token))) return
   throw refuse('PERMISSION_DENIED', "The owner's token cannot be revoked, only replaced.", {
     next_tool: 'token_rotate',
     next_arguments: { token_id: token.id },

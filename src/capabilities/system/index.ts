@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { defineCapability, type SettingDefinition, setting } from '../../kernel/capability.ts'
 import { exportAudit, verify } from './audit-tools.ts'
 import { migrations } from './migrations.ts'
-import { audit, decide, decisionLogged, health, settingChanged, settingTools, waitForEvents } from './tools.ts'
+import { audit, decide, decisionLogged, health, listEvents, settingChanged, settingTools, waitForEvents } from './tools.ts'
 
 const Rate = z.int().min(1).max(1_000_000)
 
@@ -10,7 +10,7 @@ const Rate = z.int().min(1).max(1_000_000)
 export function system(definitions: () => Record<string, SettingDefinition>) {
   return defineCapability({
     name: 'system',
-    tools: [health, decide, audit, verify, exportAudit, ...settingTools(definitions), waitForEvents],
+    tools: [health, decide, audit, verify, exportAudit, ...settingTools(definitions), listEvents, waitForEvents],
     migrations,
     events: [settingChanged, decisionLogged],
     settings: {

@@ -232,3 +232,34 @@ describe('waiting for events', () => {
     expect(await app.owner.refused('event_wait', { timeout_seconds })).toMatchObject({ code: 'INVALID_TIMEOUT' })
   })
 })
+
+describe('looking back at events', () => {
+  test('[Y11] newest first, in pages that skip and repeat nothing', async ({ app }) => {
+    const task = await app.task()
+    for (let i = 0; i < 5; i++) await app.owner.call('task_note', { task_id: task.id, body: `${i}` })
+    const seen = []
+    let before: string | undefined
+    do {
+      const page = await app.owner.call('event_list', { task_id: task.id, limit: 2, before })
+      seen.push(...page.events)
+      before = page.next ?? undefined
+    } while (before)
+    const all = (await app.events()).filter((event) => event.task === task.id)
+    expect(seen.map((event) => event.cursor)).toEqual(all.map((event) => event.cursor).reverse())
+    expect(seen.map((event) => event.type)).toEqual([...Array(5).fill('task.noted'), 'task.created'])
+    const { cursor, events } = await app.owner.call('event_list', { types: ['task.created'] })
+    expect(events).toMatchObject([{ subject: task.id }])
+    expect(await app.owner.call('event_wait', { cursor, timeout_seconds: 0.01 })).toMatchObject({ events: [] })
+  })
+
+  test('[Y11] an agent reads of its own project only, and a foreign cursor is refused', async ({ app }) => {
+    const task = await app.task()
+    const other = await app.owner.call('project_create', { name: 'Other' })
+    await app.task({ project_id: other.project_id })
+    const worker = await app.worker(task.id)
+    const { events } = await worker.call('event_list', { limit: 200 })
+    expect(events.length).toBeGreaterThan(0)
+    expect(events.filter((event: { project_id: string | null }) => event.project_id !== task.project_id)).toEqual([])
+    expect(await app.owner.refused('event_list', { before: 'nonsense' })).toMatchObject({ code: 'INVALID_CURSOR' })
+  })
+})

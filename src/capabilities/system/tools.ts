@@ -204,13 +204,37 @@ export function settingTools(definitions: () => Record<string, SettingDefinition
   return [get, update]
 }
 
+const EventTypes = z.array(text(60)).max(50).optional().describe('Like task.moved, or task.* for all of them')
+
+export const listEvents = defineTool({
+  name: 'event_list',
+  title: 'List events',
+  description: 'What happened, newest first; `cursor` is where to go on with event_wait.',
+  input: z.strictObject({
+    types: EventTypes,
+    project_id: ProjectId.optional(),
+    task_id: TaskId.optional(),
+    limit: PageSize,
+    before: CursorText.optional().describe('`next` of the page before'),
+  }),
+  output: z.strictObject({ events: z.array(EventView), next: z.string().nullable(), cursor: z.string() }),
+  example: { types: ['task.*'], limit: 20 },
+  impact: 'read',
+  profile: 'viewer',
+  async look(ctx, { types, project_id, task_id, limit, before }) {
+    const cursor = await ctx.cursor()
+    const events = await ctx.recent(before, { types, project: project_id, task: task_id }, limit)
+    return { events: events.map(eventView), next: events.length === limit ? (events.at(-1)?.cursor ?? null) : null, cursor }
+  },
+})
+
 export const waitForEvents = defineTool({
   name: 'event_wait',
   title: 'Wait for events',
   description: 'Return when something happens after the cursor; without one, after now. Call again with the cursor you get.',
   input: z.strictObject({
     cursor: CursorText.optional(),
-    types: z.array(text(60)).max(50).optional().describe('Like task.moved, or task.* for all of them'),
+    types: EventTypes,
     project_id: ProjectId.optional(),
     task_id: TaskId.optional(),
     timeout_seconds: TimeoutSeconds.optional().describe('Default 900'),

@@ -97,7 +97,7 @@ export const context = defineTool({
     const project = await projectStore(ctx.view).project(row.project_id)
     if (!project) throw new Error(`task ${row.id} has no project`)
     const siblings = row.parent_id ? await taskStore(ctx.view).list({ parent: row.parent_id, exclude: [row.id] }, 0, 50) : []
-    const history = (await ctx.tail(undefined, { task: row.id }, 2_000)).slice(-50)
+    const history = (await ctx.recent(undefined, { task: row.id }, 50)).reverse()
     return {
       task: await fullView(ctx.view, row, 100),
       project: projectView(project),
