@@ -14,7 +14,7 @@ export const BUILD_STAMP = 'dist/.build-stamp'
 /** scripts/build.mjs exits with this when an entry file does not exist and the others were built. */
 export const EXIT_ENTRY_MISSING = 3
 
-export async function bootstrap({ node = '20.11.0' } = {}) {
+export async function bootstrap({ node = '20.19.0' } = {}) {
   requireNode(node)
   requireGit()
   await ensureInstalled()
@@ -71,14 +71,27 @@ export async function ensureBuilt() {
 
 /** What dist is made from: equal fingerprints mean an equal build. */
 export function sourceFingerprint() {
-  const hash = createHash('sha256')
-  const files = readdirSync(join(ROOT, 'src'), { recursive: true, withFileTypes: true })
+  return fingerprint(sources(), ['scripts/build.mjs', 'package.json', 'package-lock.json'])
+}
+
+/** The part of it that the dashboard is made from: of everything else it has only types. */
+export function pagesFingerprint() {
+  const ofPages = (file) => file.startsWith('src/ui/') || /\.(tsx|css)$/.test(file)
+  return fingerprint(sources().filter(ofPages), ['package-lock.json'])
+}
+
+function sources() {
+  return readdirSync(join(ROOT, 'src'), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath ?? entry.path, entry.name))
+    .map((entry) => join(entry.parentPath ?? entry.path, entry.name).slice(ROOT.length))
     .sort()
-  for (const file of [...files, ...['scripts/build.mjs', 'package.json', 'package-lock.json'].map((name) => join(ROOT, name))]) {
-    const content = readFileSync(file)
-    hash.update(`${file.slice(ROOT.length)}\0${content.length}\0`).update(content)
+}
+
+function fingerprint(files, more) {
+  const hash = createHash('sha256')
+  for (const file of [...files, ...more]) {
+    const content = readFileSync(join(ROOT, file))
+    hash.update(`${file}\0${content.length}\0`).update(content)
   }
   return hash.digest('hex')
 }
@@ -172,7 +185,7 @@ function failInstall({ code, output }) {
   fail(`npm ended with code ${code}`, 'The lines above are its last output. Try `npm ci --ignore-scripts` by hand to see all of it.')
 }
 
-function readIfThere(path) {
+export function readIfThere(path) {
   try {
     return readFileSync(path, 'utf8')
   } catch (error) {

@@ -1,8 +1,8 @@
 // Bundles src/ into dist/. `--quiet` prints errors only.
-import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { build } from 'esbuild'
-import { BUILD_STAMP, EXIT_ENTRY_MISSING, ROOT, say, seconds, sourceFingerprint } from './bootstrap.mjs'
+import { BUILD_STAMP, EXIT_ENTRY_MISSING, pagesFingerprint, ROOT, readIfThere, say, seconds, sourceFingerprint } from './bootstrap.mjs'
 
 const ENTRIES = { main: 'src/main.ts', 'db-worker': 'src/db/worker.ts' }
 const CHUNK = /^chunk-[A-Z0-9]+\.js(\.map)?$/
@@ -25,6 +25,7 @@ process.on('exit', () => {
 })
 
 try {
+  await buildPages()
   await build({
     absWorkingDir: ROOT,
     entryPoints: Object.fromEntries(Object.entries(ENTRIES).filter(([, file]) => !missing.includes(file))),
@@ -40,7 +41,8 @@ try {
     chunkNames: 'chunk-[hash]',
     logLevel: 'warning',
   })
-} catch {
+} catch (error) {
+  console.error(error.message)
   process.exit(1)
 }
 if (process.env.npm_lifecycle_event !== 'prepack') keepPreviousChunks()
@@ -50,6 +52,16 @@ renameSync(fresh, dist)
 
 if (!process.argv.includes('--quiet')) say(`built dist in ${seconds(started)}`)
 if (missing.length > 0) process.exitCode = EXIT_ENTRY_MISSING
+
+/** The dashboard, unless the one in dist is made from the same files: that takes longer than all the rest. */
+async function buildPages() {
+  const [from, to] = [join(dist, 'ui'), join(fresh, 'ui')]
+  const stamp = pagesFingerprint()
+  if (readIfThere(join(from, '.stamp')) === stamp) return cpSync(from, to, { recursive: true })
+  const vite = await import('vite')
+  await vite.build({ configFile: join(ROOT, 'src/ui/vite.config.ts'), build: { outDir: to }, logLevel: 'warn' })
+  writeFileSync(join(to, '.stamp'), stamp)
+}
 
 /** A daemon started from the previous build may not have loaded all its chunks yet; their names hold their hash. */
 function keepPreviousChunks() {

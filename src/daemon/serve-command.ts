@@ -20,7 +20,7 @@ export async function serveCommand(args: string[]): Promise<void> {
   if (values.help) return void process.stdout.write(`${HELP}\n`)
   const config = loadConfig({ ...process.env, ...(values.port ? { SIGNALBOX_PORT: values.port } : {}) })
   const daemon = await serve(config).catch((error) => Promise.reject(unwritable(error, config.home)))
-  process.stdout.write(values.quiet ? `${daemon.url}\n` : greeting(daemon.url, config))
+  process.stdout.write(values.quiet ? `${daemon.url}\n` : greeting(daemon.url, config, await daemon.signInLink()))
 
   let stopping = false
   const stop = (signal: NodeJS.Signals) => {
@@ -45,12 +45,16 @@ function unwritable(error: NodeJS.ErrnoException, home: string): Error {
     : error
 }
 
-function greeting(url: string, { home, database }: Config): string {
+function greeting(url: string, { home, database }: Config, link: string | undefined): string {
   const where = home === defaultHome() ? '' : ` --home ${quote(home)}`
   const shim = `${quote(process.execPath)} ${quote(process.argv[1] as string)} mcp${where}`
   return `
 Signalbox ${VERSION} is running at ${url}
 ${isPostgres(database) ? `State: ${home}, database: PostgreSQL, ${whereIs(database)}` : `State and database: ${home}`}
+
+Open the dashboard (this link signs one browser in, once; \`signalbox open\` makes another):
+
+  ${link ?? url}
 
 Connect an agent by pasting one line into a terminal:
 

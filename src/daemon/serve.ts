@@ -1,4 +1,5 @@
 import { createServer, type Server } from 'node:http'
+import { fileURLToPath } from 'node:url'
 import { getRequestListener } from '@hono/node-server'
 import { pino } from 'pino'
 import { createGit } from '../adapters/git-cli/index.ts'
@@ -14,6 +15,7 @@ import { createHttp } from '../surfaces/http.ts'
 import { createMcpSurface } from '../surfaces/mcp.ts'
 import { createServerFactory } from '../surfaces/mcp-server.ts'
 import { Metrics } from '../surfaces/metrics.ts'
+import { createPages } from '../surfaces/pages.ts'
 import { listenOnSocket } from '../surfaces/socket.ts'
 import { EventStreams } from '../surfaces/sse.ts'
 import { createApp } from './app.ts'
@@ -34,6 +36,8 @@ import { VERSION } from './version.ts'
 export interface RunningDaemon {
   url: string
   home: string
+  /** Signs the owner's browser in, once. */
+  signInLink(): Promise<string | undefined>
   stop(): Promise<void>
 }
 
@@ -91,6 +95,7 @@ export async function serve(config: Config): Promise<RunningDaemon> {
     streams,
     metrics,
     health,
+    pages: createPages(fileURLToPath(new URL('./ui/', import.meta.url))),
     allowedHosts: config.allowedHosts,
     holdMs: config.holdMs,
     log: (message, details) => log.error(details, message),
@@ -119,6 +124,10 @@ export async function serve(config: Config): Promise<RunningDaemon> {
   return {
     url,
     home,
+    async signInLink() {
+      const answer = await kernel.invoke({ tool: 'token_link', input: {}, credential: { secret: app.ownerToken }, surface: 'daemon' })
+      return answer.ok ? `${url}${(answer.value as { url_path: string }).url_path}` : undefined
+    },
     async stop() {
       const deadline = setTimeout(() => process.exit(1), SHUTDOWN_MS)
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))

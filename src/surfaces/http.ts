@@ -10,6 +10,7 @@ import type { Lane, Principal } from '../kernel/policy.ts'
 import type { Health } from '../ports/daemon.ts'
 import type { McpSurface } from './mcp.ts'
 import type { Metrics } from './metrics.ts'
+import type { Page } from './pages.ts'
 import type { EventStreams } from './sse.ts'
 
 export interface HttpParts {
@@ -20,6 +21,8 @@ export interface HttpParts {
   streams: EventStreams
   metrics: Metrics
   health(): Health
+  /** The dashboard, where there is one. */
+  pages?(path: string): Page | undefined
   /** Hostnames that the Host header may carry, besides the loopback ones. */
   allowedHosts: string[]
   holdMs?: number
@@ -55,17 +58,15 @@ export function createHttp(parts: HttpParts): Hono<Env> {
     if (!c.req.raw.signal.aborted) parts.log('request failed', { path: c.req.path, error: String(error) })
     return answerError(c, { code: 'INTERNAL_ERROR', message: 'Signalbox failed on this request.' })
   })
-  app.notFound((c) =>
-    answerError(c, {
+  app.notFound((c) => {
+    const page = c.req.method === 'GET' ? parts.pages?.(c.req.path) : undefined
+    if (page) return c.body(page.body, 200, page.headers)
+    return answerError(c, {
       code: 'RESOURCE_NOT_FOUND',
       message: `There is nothing at ${c.req.method} ${c.req.path.slice(0, 100)}.`,
       hint: 'Tools are at POST /api/tools/<name>, MCP at /mcp, events at GET /api/events.',
-    }),
-  )
-
-  app.get('/', (c) =>
-    c.text('Signalbox is running. MCP is at /mcp, tools at POST /api/tools/<name>, events at /api/events, health at /healthz.\n'),
-  )
+    })
+  })
 
   app.get('/healthz', (c) => {
     const { ok, version, uptime_seconds } = parts.health()
@@ -166,7 +167,8 @@ function harden(c: Ctx): void {
   if (c.res.headers.has('x-hono-already-sent')) return
   c.res.headers.set('x-content-type-options', 'nosniff')
   c.res.headers.set('referrer-policy', 'no-referrer')
-  c.res.headers.set('content-security-policy', "default-src 'none'; frame-ancestors 'none'")
+  if (!c.res.headers.has('content-security-policy'))
+    c.res.headers.set('content-security-policy', "default-src 'none'; frame-ancestors 'none'")
   if (!c.res.headers.has('cache-control')) c.res.headers.set('cache-control', 'no-store')
 }
 

@@ -69,14 +69,14 @@ export function taskStore(tx: Tx) {
       return (ref.startsWith('T-') ? all.where('number', '=', Number(ref.slice(2))) : all.where('id', '=', ref)).executeTakeFirst()
     },
 
-    list: (filter: TaskFilter, after: number, limit: number) =>
+    list: (filter: TaskFilter, after: number | undefined, limit: number, newestFirst = false) =>
       db
         .selectFrom('tasks')
         .selectAll()
         .where('deleted_at', 'is', null)
-        .where('number', '>', after)
+        .$if(after !== undefined, (query) => query.where('number', newestFirst ? '<' : '>', after as number))
         .where((eb) => eb.and(conditions(eb, filter)))
-        .orderBy('number')
+        .orderBy('number', newestFirst ? 'desc' : 'asc')
         .limit(limit)
         .execute(),
 

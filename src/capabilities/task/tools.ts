@@ -96,7 +96,7 @@ export const context = defineTool({
     const row = await requireTask(ctx, input.task_id)
     const project = await projectStore(ctx.view).project(row.project_id)
     if (!project) throw new Error(`task ${row.id} has no project`)
-    const siblings = row.parent_id ? await taskStore(ctx.view).list({ parent: row.parent_id, exclude: [row.id] }, 0, 50) : []
+    const siblings = row.parent_id ? await taskStore(ctx.view).list({ parent: row.parent_id, exclude: [row.id] }, undefined, 50) : []
     const history = (await ctx.recent(undefined, { task: row.id }, 50)).reverse()
     return {
       task: await fullView(ctx.view, row, 100),
@@ -119,6 +119,7 @@ export const list = defineTool({
     assignee_id: AgentId.optional(),
     parent_id: TaskId.optional(),
     exclude_task_ids: z.array(TaskId).max(200).optional(),
+    newest_first: z.boolean().default(false).describe('From the highest number down'),
     limit: PageSize,
     after: PageToken.regex(/^[0-9]{1,15}$/, 'not a page of task_list').optional(),
   }),
@@ -136,7 +137,12 @@ export const list = defineTool({
       parent: input.parent_id,
       exclude: input.exclude_task_ids,
     }
-    const rows = await taskStore(ctx.view).list(filter, Number(input.after ?? 0), input.limit)
+    const rows = await taskStore(ctx.view).list(
+      filter,
+      input.after === undefined ? undefined : Number(input.after),
+      input.limit,
+      input.newest_first,
+    )
     return { tasks: await summaries(ctx.view, rows), next: rows.length === input.limit ? String(rows.at(-1)?.number) : null, cursor }
   },
 })

@@ -1,0 +1,80 @@
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { type CallError, call, type Output } from '../../../ui/client.ts'
+import { useEvents } from '../../../ui/live.tsx'
+import type { LiveEvent } from '../../../ui/stream.ts'
+import type { Status } from '../schema.ts'
+
+export type Task = Output<'task_list'>['tasks'][number]
+
+const PAGE = 200
+/** Done tasks only grow: the board shows the newest, the palette and the command line find the rest. */
+const SHOWN_DONE = 50
+const OPEN: Status[] = ['BACKLOG', 'IN_PROGRESS', 'REVIEW']
+const KEY = 'board'
+
+interface BoardRows {
+  tasks: Task[]
+  moreDone: boolean
+}
+
+/** The baseline is read once; what the stream tells is applied at once by version, then confirmed by reading again. */
+export function useBoard(project: string | undefined) {
+  const queries = useQueryClient()
+  const key = [KEY, project ?? null]
+  useEvents((events) => {
+    const tasks = events.filter((event) => event.type.startsWith('task.'))
+    if (!tasks.length) return
+    queries.setQueryData<BoardRows>(key, (rows) => rows && { ...rows, tasks: tasks.reduce(apply, rows.tasks) })
+    void queries.invalidateQueries({ queryKey: key })
+  })
+  return useQuery<BoardRows, CallError>({ queryKey: key, queryFn: ({ signal }) => read(project, signal), meta: { follows: [] } })
+}
+
+/** Shows a move before the daemon has answered; the way back when it refuses. */
+export function useOptimisticMove(project: string | undefined): (task: Task, to: Status) => () => void {
+  const queries = useQueryClient()
+  const key = [KEY, project ?? null]
+  return (task, to) => {
+    const set = (status: Status) =>
+      queries.setQueryData<BoardRows>(
+        key,
+        (rows) => rows && { ...rows, tasks: rows.tasks.map((t) => (t.id === task.id ? { ...t, status } : t)) },
+      )
+    set(to)
+    return () => {
+      set(task.status)
+      void queries.invalidateQueries({ queryKey: key })
+    }
+  }
+}
+
+async function read(project: string | undefined, signal: AbortSignal): Promise<BoardRows> {
+  const [open, done] = await Promise.all([
+    allOpen(project, signal),
+    call('task_list', { project_id: project, status: ['DONE'], newest_first: true, limit: SHOWN_DONE }, { signal }),
+  ])
+  return { tasks: [...open, ...done.tasks], moreDone: done.next !== null }
+}
+
+async function allOpen(project: string | undefined, signal: AbortSignal): Promise<Task[]> {
+  const tasks: Task[] = []
+  let after: string | undefined
+  do {
+    const page = await call('task_list', { project_id: project, status: OPEN, limit: PAGE, after }, { signal })
+    tasks.push(...page.tasks)
+    after = page.next ?? undefined
+  } while (after)
+  return tasks
+}
+
+/** A delta may repeat what a row already says, or be older: its version tells. */
+function apply(tasks: Task[], event: LiveEvent): Task[] {
+  const version = Number(event.data.version ?? 0)
+  if (event.type === 'task.deleted') return tasks.filter((task) => task.id !== event.subject)
+  return tasks.map((task) => {
+    if (task.id !== event.subject || task.version >= version) return task
+    if (event.type === 'task.moved') return { ...task, version, status: event.data.to as Status }
+    if (event.type === 'task.assigned') return { ...task, version, assignee_id: event.data.assignee_id as string | null }
+    return task
+  })
+}

@@ -1,0 +1,235 @@
+import './board.css'
+import { KeyboardSensor, PointerSensor, StyleInjector } from '@dnd-kit/dom'
+import { DragDropProvider } from '@dnd-kit/react'
+import { useNavigate, useSearch } from '@tanstack/react-router'
+import { FolderKanban, Plus, Search, SquareKanban, X } from 'lucide-react'
+import { useRef, useState } from 'react'
+import { useHotkeys } from 'react-hotkeys-hook'
+import { Button, IconButton } from '../../../ui/kit/button.tsx'
+import { Page } from '../../../ui/kit/page.tsx'
+import { Empty, Loaded } from '../../../ui/kit/states.tsx'
+import { useEverybody } from '../../../ui/kit/who.tsx'
+import { useAction, useTool } from '../../../ui/live.tsx'
+import { nonce } from '../../../ui/nonce.ts'
+import type { Status } from '../schema.ts'
+import { type Task, useBoard, useOptimisticMove } from './board-data.ts'
+import { CloseDialog } from './close-dialog.tsx'
+import { Column } from './column.tsx'
+import { NewTask } from './new-task.tsx'
+import { COLUMNS, inOrder } from './words.ts'
+
+interface Filter {
+  project?: string
+  q?: string
+  assignee?: string
+  attention?: string
+}
+
+export function Board() {
+  const filter = useSearch({ strict: false }) as Filter
+  const navigate = useNavigate()
+  const setFilter = (change: Filter) => void navigate({ to: '/board', search: clean({ ...filter, ...change }), replace: true })
+  const projects = useTool('project_list', { limit: 200 }).data?.projects
+  const board = useBoard(filter.project)
+  const [creating, setCreating] = useState(false)
+  const search = useRef<HTMLInputElement>(null)
+  useHotkeys('c', () => setCreating(true), { preventDefault: true })
+  useHotkeys('slash', () => search.current?.focus(), { preventDefault: true, useKey: false })
+
+  if (projects?.length === 0)
+    return (
+      <Empty icon={FolderKanban} title="Welcome. A project comes first.">
+        <p>It holds the tasks that you hand out, and the repositories that they are about.</p>
+        <Button kind="primary" icon={Plus} onClick={() => void navigate({ to: '/projects', search: { new: true } })}>
+          Create a project
+        </Button>
+      </Empty>
+    )
+  return (
+    <Page
+      title="Board"
+      wide
+      actions={
+        <>
+          <Filters filter={filter} setFilter={setFilter} projects={projects ?? []} search={search} />
+          <Button kind="primary" icon={Plus} onClick={() => setCreating(true)}>
+            New task
+          </Button>
+        </>
+      }
+    >
+      <Loaded read={board}>
+        {(rows) => (
+          <Columns
+            all={rows.tasks}
+            moreDone={rows.moreDone}
+            filter={filter}
+            clear={() => setFilter({ q: undefined, assignee: undefined, attention: undefined })}
+            onNew={() => setCreating(true)}
+          />
+        )}
+      </Loaded>
+      <NewTask open={creating} onClose={() => setCreating(false)} projects={projects ?? []} project={filter.project} />
+    </Page>
+  )
+}
+
+interface FiltersProps {
+  filter: Filter
+  setFilter(change: Filter): void
+  projects: { handle: string; name: string }[]
+  search: React.RefObject<HTMLInputElement | null>
+}
+
+function Filters({ filter, setFilter, projects, search }: FiltersProps) {
+  const agents = [...useEverybody().values()].filter((one) => one.kind === 'agent')
+  const filtered = filter.q || filter.assignee || filter.attention
+  return (
+    <search className="board-filters">
+      <div className="board-search">
+        <Search aria-hidden />
+        <input
+          ref={search}
+          className="input"
+          type="search"
+          aria-label="Filter by title or number"
+          placeholder="Filter"
+          value={filter.q ?? ''}
+          onChange={(event) => setFilter({ q: event.target.value })}
+        />
+      </div>
+      <select
+        className="input select"
+        aria-label="Project"
+        value={filter.project ?? ''}
+        onChange={(event) => setFilter({ project: event.target.value })}
+      >
+        <option value="">All projects</option>
+        {projects.map(({ handle, name }) => (
+          <option key={handle} value={handle}>
+            {name}
+          </option>
+        ))}
+      </select>
+      <select
+        className="input select"
+        aria-label="What moves it next"
+        value={filter.attention ?? ''}
+        onChange={(event) => setFilter({ attention: event.target.value })}
+      >
+        <option value="">Anything</option>
+        <option value="human">Needs you</option>
+        <option value="running">Running</option>
+        <option value="dependency">Waiting</option>
+      </select>
+      {agents.length > 0 && (
+        <select
+          className="input select"
+          aria-label="Agent"
+          value={filter.assignee ?? ''}
+          onChange={(event) => setFilter({ assignee: event.target.value })}
+        >
+          <option value="">Anybody</option>
+          {agents.map(({ id, handle }) => (
+            <option key={id} value={id}>
+              {handle}
+            </option>
+          ))}
+        </select>
+      )}
+      {filtered && (
+        <IconButton
+          icon={X}
+          name="Clear the filter"
+          onClick={() => setFilter({ q: undefined, assignee: undefined, attention: undefined })}
+        />
+      )}
+    </search>
+  )
+}
+
+/** A card is carried by its title too, which is a link; its menu is no handle. */
+const SENSORS = [
+  PointerSensor.configure({ preventActivation: (event) => event.target instanceof Element && event.target.closest('button') !== null }),
+  KeyboardSensor,
+]
+
+interface ColumnsProps {
+  all: Task[]
+  moreDone: boolean
+  filter: Filter
+  clear(): void
+  onNew(): void
+}
+
+function Columns({ all, moreDone, filter, clear, onNew }: ColumnsProps) {
+  const [closing, setClosing] = useState<Task>()
+  const [carried, setCarried] = useState<Task>()
+  const shown = all.filter((task) => fits(task, filter))
+  const begin = useOptimisticMove(filter.project)
+  const undo = useRef(() => {})
+  const move = useAction('task_move', { onError: () => undo.current() })
+
+  const drop = (task: Task, to: Status) => {
+    if (task.status === to) return
+    if (to === 'DONE') return setClosing(task)
+    undo.current = begin(task, to)
+    move.mutate({ task_id: task.id, status: to, expected_status: task.status })
+  }
+  if (!all.length)
+    return (
+      <Empty icon={SquareKanban} title="No task yet.">
+        <p>A task is a piece of work that one agent, or you with an agent, can finish and hand in for review.</p>
+        <Button kind="primary" icon={Plus} onClick={onNew}>
+          Create the first task
+        </Button>
+      </Empty>
+    )
+  if (!shown.length)
+    return (
+      <Empty icon={Search} title="No task fits the filter.">
+        <Button onClick={clear}>Clear the filter</Button>
+      </Empty>
+    )
+  return (
+    <DragDropProvider
+      sensors={SENSORS}
+      plugins={(defaults) => [...defaults, StyleInjector.configure({ nonce })]}
+      onDragStart={({ operation }) => setCarried(operation.source?.data.task as Task)}
+      onDragEnd={({ operation, canceled }) => {
+        setCarried(undefined)
+        const to = operation.target?.id as Status | undefined
+        if (!canceled && to && operation.source) drop(operation.source.data.task as Task, to)
+      }}
+    >
+      <div className="board">
+        {COLUMNS.map((column) => (
+          <Column
+            key={column.status}
+            {...column}
+            tasks={inOrder(shown, column.status)}
+            carried={carried}
+            more={column.status === 'DONE' && moreDone}
+            onMove={drop}
+          />
+        ))}
+      </div>
+      <CloseDialog task={closing} onClose={() => setClosing(undefined)} />
+    </DragDropProvider>
+  )
+}
+
+function fits(task: Task, { q, assignee, attention }: Filter): boolean {
+  const words = (q ?? '').toLowerCase().split(/\s+/).filter(Boolean)
+  const text = `${task.handle} ${task.title}`.toLowerCase()
+  return (
+    words.every((word) => text.includes(word)) &&
+    (!assignee || task.assignee_id === assignee) &&
+    (!attention || task.attention === attention)
+  )
+}
+
+/** An empty field is no filter, and does not stand in the address. */
+function clean(filter: Filter): Filter {
+  return Object.fromEntries(Object.entries(filter).filter(([, value]) => value))
+}

@@ -1,0 +1,46 @@
+import { Ban, CircleDot, type LucideIcon, TrainFront, UserRound } from 'lucide-react'
+import type { Tone } from '../../../ui/kit/badge.tsx'
+import type { Status } from '../schema.ts'
+import type { Task } from './board-data.ts'
+
+export const COLUMNS: { status: Status; title: string; tone: Tone }[] = [
+  { status: 'BACKLOG', title: 'Backlog', tone: 'neutral' },
+  { status: 'IN_PROGRESS', title: 'In progress', tone: 'blue' },
+  { status: 'REVIEW', title: 'Review', tone: 'amber' },
+  { status: 'DONE', title: 'Done', tone: 'green' },
+]
+
+export const columnOf = (status: Status) => COLUMNS.find((column) => column.status === status) as (typeof COLUMNS)[number]
+
+interface Words {
+  tone: Tone
+  icon: LucideIcon
+  text: string
+  title: string
+}
+
+/** What moves this next, in words. */
+export function attentionOf(task: Task): Words | undefined {
+  if (task.attention === 'running') return { tone: 'green', icon: TrainFront, text: 'running', title: 'An agent works on it' }
+  if (task.attention === 'dependency')
+    return { tone: 'red', icon: Ban, text: `waits for ${task.blocked_by.join(', ')}`, title: 'It can go on when those are done' }
+  if (task.attention === 'human') return { tone: 'amber', icon: UserRound, text: 'needs you', title: 'Nothing moves it but a person' }
+  return undefined
+}
+
+export const PRIORITY: Record<Task['priority'], Words> = {
+  high: { tone: 'red', icon: CircleDot, text: 'high', title: 'High priority' },
+  medium: { tone: 'neutral', icon: CircleDot, text: 'medium', title: 'Medium priority' },
+  low: { tone: 'neutral', icon: CircleDot, text: 'low', title: 'Low priority' },
+}
+
+const RANK = { high: 0, medium: 1, low: 2 }
+
+/** Urgent first, then old before new; of what is done, the latest. */
+export function inOrder(tasks: Task[], status: Status): Task[] {
+  const own = tasks.filter((task) => task.status === status)
+  if (status === 'DONE') return own.sort((a, b) => b.updated_at.localeCompare(a.updated_at))
+  return own.sort((a, b) => RANK[a.priority] - RANK[b.priority] || numberOf(a) - numberOf(b))
+}
+
+const numberOf = (task: Task) => Number(task.handle.slice(2))

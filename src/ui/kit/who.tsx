@@ -1,0 +1,33 @@
+import { Bot, Cog, User } from 'lucide-react'
+import { useTool } from '../live.tsx'
+
+export interface Known {
+  id: string
+  handle: string
+  name: string
+  kind: 'person' | 'agent' | 'system'
+}
+
+/** Everybody who can be the author of something, by id. */
+export function useEverybody(): Map<string, Known> {
+  const agents = useTool('agent_list', { limit: 200 }, { follows: ['agent', 'token', 'task'] }).data?.agents ?? []
+  const people = useTool('person_list', {}).data?.people ?? []
+  return new Map<string, Known>([
+    ['system', { id: 'system', handle: 'system', name: 'Signalbox', kind: 'system' }],
+    ...people.map((person) => [person.id, { ...person, kind: 'person' }] as const),
+    ...agents.map((agent) => [agent.id, { ...agent, kind: 'agent' }] as const),
+  ])
+}
+
+const ICONS = { person: User, agent: Bot, system: Cog }
+
+export function Who({ id }: { id: string }) {
+  const known = useEverybody().get(id)
+  const Icon = ICONS[known?.kind ?? 'agent']
+  return (
+    <span className="who" title={known?.name ?? id}>
+      <Icon aria-hidden />
+      {known?.handle ?? id}
+    </span>
+  )
+}

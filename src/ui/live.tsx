@@ -1,0 +1,115 @@
+import { type QueryClient, type QueryKey, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { createContext, type ReactNode, useContext, useEffect, useRef, useState } from 'react'
+import { type CallError, call, type Input, type Output, type ToolName } from './client.ts'
+import { showError, showSuccess } from './kit/toasts.tsx'
+import { EventStream, type LiveEvent, type StreamState } from './stream.ts'
+
+type Listener = (events: LiveEvent[]) => void
+
+const Live = createContext<{ state: StreamState; subscribe(listener: Listener): () => void } | undefined>(undefined)
+
+/** The connection of the page. What is below it is drawn once the stream is open: rows that are read then can only be repeated by it. */
+export function LiveProvider({ token, onRefused, children }: { token: string; onRefused(): void; children: ReactNode }) {
+  const queries = useQueryClient()
+  const [state, setState] = useState<StreamState>('connecting')
+  const listeners = useRef(new Set<Listener>())
+  const refused = useRef(onRefused)
+  refused.current = onRefused
+
+  useEffect(() => {
+    const stream = new EventStream(token, {
+      events(events) {
+        for (const listener of listeners.current) listener(events)
+        refresh(queries, events)
+      },
+      state(next) {
+        setState(next)
+        if (next === 'refused') refused.current()
+      },
+      reset: () => void queries.invalidateQueries(),
+    })
+    return () => stream.close()
+  }, [token, queries])
+
+  const [subscribe] = useState(() => (listener: Listener) => {
+    listeners.current.add(listener)
+    return () => void listeners.current.delete(listener)
+  })
+  return <Live value={{ state, subscribe }}>{children}</Live>
+}
+
+export function useStreamState(): StreamState {
+  return useContext(Live)?.state ?? 'connecting'
+}
+
+/** Called with what just happened, in the order in which it happened. */
+export function useEvents(listener: Listener): void {
+  const live = useContext(Live)
+  const latest = useRef(listener)
+  latest.current = listener
+  useEffect(() => live?.subscribe((events) => latest.current(events)), [live])
+}
+
+interface ReadOptions {
+  /** Nouns whose events change the answer; default: the tool's own. */
+  follows?: string[]
+  enabled?: boolean
+}
+
+/** What a read tool answers, kept fresh by the stream. */
+export function useTool<N extends ToolName>(tool: N, input: Input<N>, { follows, enabled }: ReadOptions = {}) {
+  return useQuery<Output<N>, CallError>({
+    queryKey: [tool, input],
+    queryFn: ({ signal }) => call(tool, input, { signal }),
+    meta: { follows: follows ?? [nounOf(tool)] },
+    enabled,
+  })
+}
+
+interface ActionOptions<N extends ToolName> {
+  onSuccess?(output: Output<N>, input: Input<N>): void
+  onError?(error: CallError, input: Input<N>): void
+  /** Said when it is done; default: nothing, because the page shows it. */
+  said?(output: Output<N>): string
+  /** The caller shows the refusal itself. */
+  quiet?: boolean
+}
+
+/** A tool that changes something. One that is tried again after a lost answer has the same key, so it is done once. */
+export function useAction<N extends ToolName>(tool: N, options: ActionOptions<N> = {}) {
+  const queries = useQueryClient()
+  const pending = useRef<{ input: string; key: string }>(undefined)
+  return useMutation<Output<N>, CallError, Input<N>>({
+    mutationFn(input) {
+      const text = JSON.stringify(input)
+      if (pending.current?.input !== text) pending.current = { input: text, key: crypto.randomUUID() }
+      return call(tool, input, { key: pending.current.key })
+    },
+    onSuccess(output, input) {
+      pending.current = undefined
+      void queries.invalidateQueries({ predicate: (query) => follows(query.queryKey, query.meta, [nounOf(tool)]) })
+      if (options.said) showSuccess(options.said(output))
+      options.onSuccess?.(output, input)
+    },
+    onError(error, input) {
+      if (error.body.code !== 'DISCONNECTED') pending.current = undefined
+      if (!options.quiet) showError(error)
+      options.onError?.(error, input)
+    },
+  })
+}
+
+/** Whatever is on the screen and could be another by now is read again. */
+function refresh(queries: QueryClient, events: LiveEvent[]): void {
+  const nouns = [...new Set(events.map((event) => event.type.split('.')[0] as string))]
+  void queries.invalidateQueries({ predicate: (query) => follows(query.queryKey, query.meta, nouns) })
+}
+
+function follows(key: QueryKey, meta: Record<string, unknown> | undefined, nouns: string[]): boolean {
+  const followed = (meta?.follows as string[] | undefined) ?? [nounOf(String(key[0]))]
+  return followed.some((noun) => nouns.includes(noun))
+}
+
+function nounOf(tool: string): string {
+  return tool.split('_')[0] as string
+}

@@ -1,0 +1,16 @@
+import type { LucideIcon } from 'lucide-react'
+import type { ReactNode } from 'react'
+
+/** A screen of the dashboard. A capability's `panel.tsx` exports `panels`; the shell finds them by themselves. */
+export interface Panel {
+  /** Where it is: `/board`, or with a variable `/task/$task`. */
+  path: string
+  title: string
+  component: () => ReactNode
+  /** In the navigation, in this order; without it the panel is reached from others. */
+  nav?: { icon: LucideIcon; order: number /** After `g`. */; key: string }
+}
+
+export function definePanels(...panels: Panel[]): Panel[] {
+  return panels
+}

@@ -1,0 +1,59 @@
+/** Who is signed in, kept per origin; never a cookie, which every port of this machine would get. */
+export interface Session {
+  token: string
+  /** Known when a link made it; a pasted token is not ours to end. */
+  token_id?: string
+}
+
+const KEY = 'signalbox.session'
+const LINK = '#link='
+
+let now: Session | undefined = stored()
+let reason: string | undefined
+const listeners = new Set<() => void>()
+
+export const session = {
+  current: () => now,
+  /** Why somebody was signed out, for the page that asks them to sign in again. */
+  whyEnded: () => reason,
+  begin(next: Session) {
+    localStorage.setItem(KEY, JSON.stringify(next))
+    tell(next, undefined)
+  },
+  end(why?: string) {
+    localStorage.removeItem(KEY)
+    tell(undefined, why)
+  },
+  subscribe(listener: () => void) {
+    listeners.add(listener)
+    return () => listeners.delete(listener)
+  },
+}
+
+// Another tab signed in or out.
+window.addEventListener('storage', (event) => {
+  if (event.key === KEY) tell(stored(), undefined)
+})
+
+/** The secret of a sign-in link, taken out of the address so that neither history nor a screenshot keeps it. */
+export function takeLink(): string | undefined {
+  if (!location.hash.startsWith(LINK)) return undefined
+  const link = location.hash.slice(LINK.length)
+  history.replaceState(null, '', location.pathname + location.search)
+  return link
+}
+
+function tell(next: Session | undefined, why: string | undefined): void {
+  now = next
+  reason = why
+  for (const listener of listeners) listener()
+}
+
+function stored(): Session | undefined {
+  try {
+    const found = JSON.parse(localStorage.getItem(KEY) ?? 'null') as Session | null
+    return typeof found?.token === 'string' ? found : undefined
+  } catch {
+    return undefined
+  }
+}

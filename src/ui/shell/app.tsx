@@ -1,0 +1,62 @@
+import { CSPProvider } from '@base-ui/react/csp-provider'
+import { Tooltip } from '@base-ui/react/tooltip'
+import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
+import { createRootRoute, createRoute, createRouter, RouterProvider, redirect } from '@tanstack/react-router'
+import { useSyncExternalStore } from 'react'
+import { CallError } from '../client.ts'
+import { Toasts } from '../kit/toasts.tsx'
+import { LiveProvider } from '../live.tsx'
+import { nonce } from '../nonce.ts'
+import { navigation, panels } from '../panels.ts'
+import { session } from '../session.ts'
+import { Crashed, NoSuchPage } from './errors.tsx'
+import { Layout } from './layout.tsx'
+import { SignIn } from './sign-in.tsx'
+
+const queries = new QueryClient({
+  defaultOptions: {
+    // The stream says when something is out of date; nothing is read again on a guess.
+    queries: { staleTime: Infinity, refetchOnWindowFocus: false, refetchOnReconnect: false, retry: mayPass, retryDelay: 1_000 },
+    mutations: { retry: false },
+  },
+})
+
+const root = createRootRoute({
+  component: Layout,
+  notFoundComponent: NoSuchPage,
+  errorComponent: ({ error }) => <Crashed error={error as Error} />,
+})
+const start = createRoute({
+  getParentRoute: () => root,
+  path: '/',
+  beforeLoad: () => {
+    throw redirect({ to: navigation[0]?.path as string })
+  },
+})
+const screens = panels.map(({ path, component }) => createRoute({ getParentRoute: () => root, path, component }))
+const router = createRouter({ routeTree: root.addChildren([start, ...screens]) })
+
+export function App() {
+  const signedIn = useSyncExternalStore(session.subscribe, session.current)
+  return (
+    <CSPProvider nonce={nonce}>
+      <Tooltip.Provider delay={400}>
+        {signedIn ? (
+          <QueryClientProvider client={queries}>
+            <LiveProvider key={signedIn.token} token={signedIn.token} onRefused={() => session.end('This browser was signed out.')}>
+              <RouterProvider router={router} />
+            </LiveProvider>
+          </QueryClientProvider>
+        ) : (
+          <SignIn />
+        )}
+        <Toasts />
+      </Tooltip.Provider>
+    </CSPProvider>
+  )
+}
+
+/** What was refused stays refused; a daemon that is being restarted comes back. */
+function mayPass(failures: number, error: unknown): boolean {
+  return error instanceof CallError && ['DISCONNECTED', 'TRANSIENT_ERROR', 'SHUTTING_DOWN'].includes(error.body.code) && failures < 60
+}

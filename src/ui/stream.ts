@@ -1,0 +1,126 @@
+import type { z } from 'zod'
+import type { EventView } from '../kernel/schema.ts'
+
+export type LiveEvent = z.output<typeof EventView>
+/** `lost`: not connected, and trying again. `refused`: the token is no longer good. */
+export type StreamState = 'connecting' | 'live' | 'lost' | 'refused'
+
+interface Handlers {
+  events(events: LiveEvent[]): void
+  state(state: StreamState): void
+  /** The log is another one: whatever the page knows may be wrong. */
+  reset(): void
+}
+
+const FIRST_RETRY_MS = 250
+const LAST_RETRY_MS = 4_000
+/** The daemon says that it is alive every 15 s. */
+const SILENCE_MS = 40_000
+/** A burst is handed over together: one drawing instead of a hundred. */
+const TOGETHER_MS = 30
+
+/**
+ * The one stream of a page. It is opened before the first rows are read, so that what follows can only repeat what they
+ * say; when it is cut, it goes on from the last event it saw.
+ */
+export class EventStream {
+  readonly #token: string
+  readonly #handlers: Handlers
+  readonly #ended = new AbortController()
+  #cursor: string | undefined
+  #batch: LiveEvent[] = []
+  #hurry: (() => void) | undefined
+
+  constructor(token: string, handlers: Handlers) {
+    this.#token = token
+    this.#handlers = handlers
+    const { signal } = this.#ended
+    for (const [target, name] of [
+      [window, 'online'],
+      [document, 'visibilitychange'],
+    ] as const)
+      target.addEventListener(name, () => this.#hurry?.(), { signal })
+    void this.#follow()
+  }
+
+  close(): void {
+    this.#ended.abort()
+  }
+
+  async #follow(): Promise<void> {
+    let pause = FIRST_RETRY_MS
+    while (!this.#ended.signal.aborted) {
+      const outcome = await this.#read()
+      if (this.#ended.signal.aborted) return
+      if (outcome === 'refused') return this.#handlers.state('refused')
+      if (outcome === 'reset') {
+        this.#cursor = undefined
+        this.#handlers.reset()
+        continue
+      }
+      this.#handlers.state('lost')
+      pause = outcome === 'cut' ? FIRST_RETRY_MS : Math.min(pause * 2, LAST_RETRY_MS)
+      await this.#waited(pause * (0.75 + Math.random() / 2))
+    }
+  }
+
+  /** One connection, from its opening to its end. */
+  async #read(): Promise<'refused' | 'reset' | 'unreachable' | 'cut'> {
+    const connection = new AbortController()
+    const signal = AbortSignal.any([connection.signal, this.#ended.signal])
+    let silence = setTimeout(() => connection.abort(), SILENCE_MS)
+    let opened = false
+    try {
+      const resume: Record<string, string> = this.#cursor === undefined ? {} : { 'last-event-id': this.#cursor }
+      const response = await fetch('/api/events', { headers: { authorization: `Bearer ${this.#token}`, ...resume }, signal })
+      if (response.status === 401) return 'refused'
+      if (response.status === 400) return 'reset'
+      if (!response.ok || !response.body) return 'unreachable'
+      opened = true
+      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
+      let rest = ''
+      for (;;) {
+        const { done, value } = await reader.read()
+        if (done) return 'cut'
+        clearTimeout(silence)
+        silence = setTimeout(() => connection.abort(), SILENCE_MS)
+        const frames = (rest + value).split('\n\n')
+        rest = frames.pop() ?? ''
+        for (const frame of frames) this.#take(frame)
+      }
+    } catch {
+      return opened ? 'cut' : 'unreachable'
+    } finally {
+      clearTimeout(silence)
+    }
+  }
+
+  #take(frame: string): void {
+    for (const line of frame.split('\n')) {
+      if (line.startsWith('id: ')) {
+        this.#cursor = line.slice(4)
+        this.#handlers.state('live')
+      } else if (line.startsWith('data: ')) this.#hand(JSON.parse(line.slice(6)) as LiveEvent)
+    }
+  }
+
+  #hand(event: LiveEvent): void {
+    if (!this.#batch.length)
+      setTimeout(() => {
+        const events = this.#batch
+        this.#batch = []
+        if (!this.#ended.signal.aborted) this.#handlers.events(events)
+      }, TOGETHER_MS)
+    this.#batch.push(event)
+  }
+
+  #waited(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms)
+      this.#hurry = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+  }
+}
