@@ -48,8 +48,9 @@ export function permissionsPage({ tools }: Registry): string {
     `On the default **lane** a person reaches ${code(ceiling)} at most; the admin lane must be asked for (\`signalbox mcp --admin\`) and is recorded.
 An agent's own profile is the same on both.`,
     '## Roles',
-    `The defaults; [settings](settings.md) change them. Deny wins, then allow, else refused. A role that is bound to something writes nowhere
-else, and nowhere at all before it has one; the others write inside their project, if they have one.`,
+    `The defaults; [settings](settings.md) change them. Deny wins, then allow, else refused. A role that is bound to something acts on
+nothing else, and on nothing at all before it has one; the others act inside their project, if they have one. Reads are not
+bound, but the log and waits show an agent only its own project and what belongs to none.`,
     table(
       ['role', 'profile', 'allowed', 'denied', 'bound to'],
       ROLE_NAMES.map((role) => {
