@@ -1,4 +1,6 @@
 // Who may import whom (docs/architecture.md). Type imports count: a kernel that names a capability's type knows the capability.
+/** A capability's screens. */
+const PANEL = '^src/capabilities/[^/]+/panel([.]tsx$|/)'
 const TEST = '[.]test[.]tsx?$'
 
 module.exports = {
@@ -37,6 +39,20 @@ module.exports = {
       severity: 'error',
       from: { path: '^src/surfaces/', pathNot: TEST },
       to: { path: '^src/capabilities/[^/]+/' },
+    },
+    {
+      name: 'only-panels-know-the-dashboard',
+      comment: 'What runs in a browser stands in src/ui and in the panels of the capabilities.',
+      severity: 'error',
+      from: { path: '^src/', pathNot: ['^src/ui/', PANEL] },
+      to: { path: ['^src/ui/', PANEL] },
+    },
+    {
+      name: 'a-page-takes-types-alone',
+      comment: 'Of the daemon a page knows types; a value would bring the daemon into the browser.',
+      severity: 'error',
+      from: { path: ['^src/ui/', PANEL] },
+      to: { path: '^src/', pathNot: ['^src/ui/', PANEL], dependencyTypesNot: ['type-only'] },
     },
     {
       name: 'runner-needs-only-node',

@@ -76,7 +76,7 @@ export function sourceFingerprint() {
 
 /** The part of it that the dashboard is made from: of everything else it has only types. */
 export function pagesFingerprint() {
-  const ofPages = (file) => file.startsWith('src/ui/') || /\.(tsx|css)$/.test(file)
+  const ofPages = (file) => /^src\/(ui\/|capabilities\/[^/]+\/panel[./])/.test(file)
   return fingerprint(sources().filter(ofPages), ['package-lock.json'])
 }
 

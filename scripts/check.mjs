@@ -2,13 +2,16 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { ensureInstalled, ROOT, requireNode, run, seconds } from './bootstrap.mjs'
+import { docsDrift } from './docs.mjs'
 import { lockfileProblems } from './lockfile.mjs'
 
 const CHECKS = {
   lockfile: checkLockfile,
   'lint and format (biome)': () => tool('@biomejs/biome/bin/biome', ['check', '--error-on-warnings']),
   'types (tsc)': () => tool('@typescript/native/bin/tsc', ['--noEmit']),
+  'types of the dashboard (tsc)': () => tool('@typescript/native/bin/tsc', ['--noEmit', '-p', 'src/ui']),
   'imports (dependency-cruiser)': checkImports,
+  'generated reference (docs)': checkDocs,
 }
 
 requireNode('20.12.0')
@@ -27,6 +30,13 @@ function checkLockfile() {
   for (const problem of problems) console.error(`package-lock.json: ${problem}`)
   if (problems.length > 0) console.error('Run `node scripts/lockfile.mjs --fix`.')
   return problems.length === 0
+}
+
+async function checkDocs() {
+  const drift = await docsDrift()
+  for (const { path, problem } of drift) console.error(`docs/${path} ${problem}`)
+  if (drift.length > 0) console.error('Run `npm run docs` and commit the result.')
+  return drift.length === 0
 }
 
 /** Without a TypeScript parser dependency-cruiser sees no file at all and reports success, so its count is checked too. */

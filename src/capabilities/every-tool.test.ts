@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { dialects } from '../dialects/index.ts'
 import { Registry } from '../kernel/registry.ts'
-import { defineTool, type Tool } from '../kernel/tool.ts'
+import { defineTool } from '../kernel/tool.ts'
 import { openTestApp } from '../testing/app.ts'
 import { withProbe } from '../testing/probe.ts'
 import * as ids from './ids.ts'
@@ -15,7 +15,6 @@ type Schema = Record<string, unknown>
 const { tools } = new Registry(capabilities, dialects)
 const names = new Set(tools.map((tool) => tool.name))
 const each = tools.map((tool) => [tool.name, tool] as const)
-const SCHEMAS = fileURLToPath(new URL('./__schemas__/', import.meta.url))
 
 /** Every schema inside a schema, with the path to it. */
 function* inside(schema: Schema, path: string): Generator<[string, Schema]> {
@@ -137,18 +136,5 @@ describe('what a refusal tells to do next', () => {
       if (error.next_tool) expect(names).toContain(error.next_tool)
       else expect(names).not.toContain(`${kind}_list`)
     }
-  })
-})
-
-describe('schemas', () => {
-  const shown = ({ name, title, description, impact, profile, by, core, inputJson, outputJson }: Tool) =>
-    `${JSON.stringify({ name, title, description, impact, profile, by, core, inputSchema: inputJson, outputSchema: outputJson }, null, 2)}\n`
-
-  test.for(each)('[K30] %s is as its clients know it', async ([name, tool]) => {
-    await expect(shown(tool)).toMatchFileSnapshot(`${SCHEMAS}${name}.json`)
-  })
-
-  test('[K30] no schema is left of a tool that is gone', () => {
-    expect(readdirSync(SCHEMAS).filter((file) => !names.has(file.replace('.json', '')))).toEqual([])
   })
 })

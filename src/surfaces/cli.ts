@@ -135,7 +135,7 @@ async function printEvents(response: Response, from: string | undefined): Promis
   return last
 }
 
-function parseFlags(tool: Tool, args: string[]) {
+export function parseFlags(tool: Tool, args: string[]) {
   const properties = propertiesOf(tool)
   const required = ((tool.inputJson.required as string[]) ?? []).filter((name) => name in properties)
   const options: Record<string, { type: 'string' | 'boolean'; multiple?: boolean; short?: string }> = {

@@ -10,6 +10,7 @@ import type { Lane, Principal } from '../kernel/policy.ts'
 import type { Health } from '../ports/daemon.ts'
 import type { McpSurface } from './mcp.ts'
 import type { Metrics } from './metrics.ts'
+import { openApi } from './openapi.ts'
 import type { Page } from './pages.ts'
 import type { EventStreams } from './sse.ts'
 
@@ -94,6 +95,13 @@ export function createHttp(parts: HttpParts): Hono<Env> {
         output: adapter ? undefined : tool.outputJson,
       })),
     })
+  })
+
+  let description: object | undefined
+  app.get('/api/openapi.json', async (c) => {
+    admit(c, parts, (await requirePrincipal(c, parts)).principal)
+    description ??= openApi(parts.kernel.parts.registry, parts.health().version)
+    return c.json(description)
   })
 
   app.post('/api/tools/:name', async (c) => {
