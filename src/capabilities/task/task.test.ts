@@ -81,6 +81,9 @@ describe('creating and reading', () => {
       if (!after) break
     }
     expect(seen).toEqual(made.map((task) => task.handle))
+    const newest = await app.owner.call('task_list', { limit: 5, newest_first: true })
+    expect(newest.tasks.map((task: Task) => task.handle)).toEqual(['T-12', 'T-11', 'T-10', 'T-9', 'T-8'])
+    expect((await list({ limit: 5, newest_first: true, after: newest.next })).slice(0, 2)).toEqual(['T-7', 'T-6'])
     for (const after of ['x', '-1', '9'.repeat(100)])
       expect(await app.owner.refused('task_list', { after })).toMatchObject({ code: 'INVALID_INPUT' })
   })
