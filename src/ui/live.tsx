@@ -6,11 +6,19 @@ import { EventStream, type LiveEvent, type StreamState } from './stream.ts'
 
 type Listener = (events: LiveEvent[]) => void
 
-const Live = createContext<{ state: StreamState; subscribe(listener: Listener): () => void } | undefined>(undefined)
+interface Connection {
+  state: StreamState
+  subscribe(listener: Listener): () => void
+  /** Something of this kind was changed here: read again what shows it, also while the stream is cut. */
+  changed(noun: string): void
+}
+
+const Live = createContext<Connection | undefined>(undefined)
 
 /** The connection of the page. What is below it is drawn once the stream is open: rows that are read then can only be repeated by it. */
 export function LiveProvider({ token, onRefused, children }: { token: string; onRefused(): void; children: ReactNode }) {
   const queries = useQueryClient()
+  const [refresher] = useState(() => new Refresher(queries))
   const [state, setState] = useState<StreamState>('connecting')
   const listeners = useRef(new Set<Listener>())
   const refused = useRef(onRefused)
@@ -20,7 +28,7 @@ export function LiveProvider({ token, onRefused, children }: { token: string; on
     const stream = new EventStream(token, {
       events(events) {
         for (const listener of listeners.current) listener(events)
-        refresh(queries, events)
+        void refresher.changed(events.map((event) => nounOf(event.type)))
       },
       state(next) {
         setState(next)
@@ -29,13 +37,14 @@ export function LiveProvider({ token, onRefused, children }: { token: string; on
       reset: () => void queries.invalidateQueries(),
     })
     return () => stream.close()
-  }, [token, queries])
+  }, [token, queries, refresher])
 
   const [subscribe] = useState(() => (listener: Listener) => {
     listeners.current.add(listener)
     return () => void listeners.current.delete(listener)
   })
-  return <Live value={{ state, subscribe }}>{children}</Live>
+  const changed = (noun: string) => void refresher.changed([noun])
+  return <Live value={{ state, subscribe, changed }}>{children}</Live>
 }
 
 export function useStreamState(): StreamState {
@@ -77,7 +86,7 @@ interface ActionOptions<N extends ToolName> {
 
 /** A tool that changes something. One that is tried again after a lost answer has the same key, so it is done once. */
 export function useAction<N extends ToolName>(tool: N, options: ActionOptions<N> = {}) {
-  const queries = useQueryClient()
+  const live = useContext(Live)
   const pending = useRef<{ input: string; key: string }>(undefined)
   return useMutation<Output<N>, CallError, Input<N>>({
     mutationFn(input) {
@@ -87,7 +96,7 @@ export function useAction<N extends ToolName>(tool: N, options: ActionOptions<N>
     },
     onSuccess(output, input) {
       pending.current = undefined
-      void queries.invalidateQueries({ predicate: (query) => follows(query.queryKey, query.meta, [nounOf(tool)]) })
+      live?.changed(nounOf(tool))
       if (options.said) showSuccess(options.said(output))
       options.onSuccess?.(output, input)
     },
@@ -99,10 +108,30 @@ export function useAction<N extends ToolName>(tool: N, options: ActionOptions<N>
   })
 }
 
-/** Whatever is on the screen and could be another by now is read again. */
-function refresh(queries: QueryClient, events: LiveEvent[]): void {
-  const nouns = [...new Set(events.map((event) => event.type.split('.')[0] as string))]
-  void queries.invalidateQueries({ predicate: (query) => follows(query.queryKey, query.meta, nouns) })
+/**
+ * Whatever is on the screen and could be another by now is read again: one round at a time. Under a storm of events each
+ * new one would otherwise cut off the reading that the one before began, and the screen would stand still.
+ */
+class Refresher {
+  readonly #queries: QueryClient
+  readonly #changed = new Set<string>()
+  #reading = false
+
+  constructor(queries: QueryClient) {
+    this.#queries = queries
+  }
+
+  async changed(nouns: string[]): Promise<void> {
+    for (const noun of nouns) this.#changed.add(noun)
+    if (this.#reading) return
+    this.#reading = true
+    while (this.#changed.size) {
+      const now = [...this.#changed]
+      this.#changed.clear()
+      await this.#queries.invalidateQueries({ predicate: (query) => follows(query.queryKey, query.meta, now) })
+    }
+    this.#reading = false
+  }
 }
 
 function follows(key: QueryKey, meta: Record<string, unknown> | undefined, nouns: string[]): boolean {
@@ -110,6 +139,7 @@ function follows(key: QueryKey, meta: Record<string, unknown> | undefined, nouns
   return followed.some((noun) => nouns.includes(noun))
 }
 
-function nounOf(tool: string): string {
-  return tool.split('_')[0] as string
+/** `task` of `task_move` and of `task.moved`. */
+function nounOf(name: string): string {
+  return name.split(/[_.]/)[0] as string
 }

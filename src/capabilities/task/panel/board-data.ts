@@ -17,7 +17,7 @@ interface BoardRows {
   moreDone: boolean
 }
 
-/** The baseline is read once; what the stream tells is applied at once by version, then confirmed by reading again. */
+/** After the baseline, what the stream tells is applied at once by version, then confirmed by reading again. */
 export function useBoard(project: string | undefined) {
   const queries = useQueryClient()
   const key = [KEY, project ?? null]
@@ -25,9 +25,8 @@ export function useBoard(project: string | undefined) {
     const tasks = events.filter((event) => event.type.startsWith('task.'))
     if (!tasks.length) return
     queries.setQueryData<BoardRows>(key, (rows) => rows && { ...rows, tasks: tasks.reduce(apply, rows.tasks) })
-    void queries.invalidateQueries({ queryKey: key })
   })
-  return useQuery<BoardRows, CallError>({ queryKey: key, queryFn: ({ signal }) => read(project, signal), meta: { follows: [] } })
+  return useQuery<BoardRows, CallError>({ queryKey: key, queryFn: ({ signal }) => read(project, signal), meta: { follows: ['task'] } })
 }
 
 /** Shows a move before the daemon has answered; the way back when it refuses. */
