@@ -26,7 +26,22 @@ export function useBoard(project: string | undefined) {
     if (!tasks.length) return
     queries.setQueryData<BoardRows>(key, (rows) => rows && { ...rows, tasks: tasks.reduce(apply, rows.tasks) })
   })
-  return useQuery<BoardRows, CallError>({ queryKey: key, queryFn: ({ signal }) => read(project, signal), meta: { follows: ['task'] } })
+  return useQuery<BoardRows, CallError>({
+    queryKey: key,
+    queryFn: ({ signal }) => read(project, signal),
+    structuralSharing: (before, after) => newest(before as BoardRows | undefined, after as BoardRows),
+    meta: { follows: ['task'] },
+  })
+}
+
+/** A reading that was under way when something changed must not take that back. */
+function newest(before: BoardRows | undefined, after: BoardRows): BoardRows {
+  const known = new Map(before?.tasks.map((task) => [task.id, task]))
+  const newer = (task: Task) => {
+    const old = known.get(task.id)
+    return old && old.version > task.version ? old : task
+  }
+  return { ...after, tasks: after.tasks.map(newer) }
 }
 
 /** Shows a move before the daemon has answered; the way back when it refuses. */
