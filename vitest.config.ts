@@ -1,4 +1,7 @@
 import { configDefaults, defineConfig } from 'vitest/config'
+import { keepFilesInMemory } from './test/in-memory.ts'
+
+keepFilesInMemory()
 
 const common = {
   environment: 'node',

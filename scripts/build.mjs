@@ -1,10 +1,24 @@
 // Bundles src/ into dist/. `--quiet` prints errors only.
-import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { basename, join, relative } from 'node:path'
 import { build } from 'esbuild'
 import { BUILD_STAMP, EXIT_ENTRY_MISSING, pagesFingerprint, ROOT, readIfThere, say, seconds, sourceFingerprint } from './bootstrap.mjs'
 
 const ENTRIES = { main: 'src/main.ts', 'db-worker': 'src/db/worker.ts' }
+// Native, or only loaded on PostgreSQL, or with threads of its own. All else goes into dist: half of a short command's life would be
+// spent looking for hundreds of small files (docs/decisions/0011).
+const STAY_OUTSIDE = ['@photostructure/sqlite', 'pg', 'graphile-worker', 'pino']
 const CHUNK = /^chunk-[A-Z0-9]+\.js(\.map)?$/
 const CHUNK_KEPT_MS = 7 * 24 * 3600 * 1000
 
@@ -24,9 +38,10 @@ process.on('exit', () => {
   for (const folder of [fresh, previous]) rmSync(folder, { recursive: true, force: true })
 })
 
+let built
 try {
   await buildPages()
-  await build({
+  built = await build({
     absWorkingDir: ROOT,
     entryPoints: Object.fromEntries(Object.entries(ENTRIES).filter(([, file]) => !missing.includes(file))),
     outdir: fresh,
@@ -35,8 +50,9 @@ try {
     format: 'esm',
     target: 'node20',
     splitting: true,
-    packages: 'external',
+    external: STAY_OUTSIDE,
     sourcemap: true,
+    metafile: true,
     // Beside the entries: code in a chunk finds db-worker.js relative to itself.
     chunkNames: 'chunk-[hash]',
     logLevel: 'warning',
@@ -45,6 +61,7 @@ try {
   console.error(error.message)
   process.exit(1)
 }
+writeFileSync(join(fresh, 'THIRD-PARTY.txt'), licences(Object.keys(built.metafile.inputs)))
 if (process.env.npm_lifecycle_event !== 'prepack') keepPreviousChunks()
 if (missing.length === 0) writeFileSync(join(fresh, basename(BUILD_STAMP)), fingerprint)
 if (existsSync(dist)) renameSync(dist, previous)
@@ -59,7 +76,9 @@ async function buildPages() {
   const stamp = pagesFingerprint()
   if (readIfThere(join(from, '.stamp')) === stamp) return cpSync(from, to, { recursive: true })
   const vite = await import('vite')
-  await vite.build({ configFile: join(ROOT, 'src/ui/vite.config.ts'), build: { outDir: to }, logLevel: 'warn' })
+  const { output } = await vite.build({ configFile: join(ROOT, 'src/ui/vite.config.ts'), build: { outDir: to }, logLevel: 'warn' })
+  const modules = output.flatMap((chunk) => chunk.moduleIds ?? []).map((file) => relative(ROOT, file.replaceAll('\0', '')))
+  writeFileSync(join(to, 'THIRD-PARTY.txt'), licences([...modules, 'node_modules/@fontsource-variable/inter/']))
   writeFileSync(join(to, '.stamp'), stamp)
 }
 
@@ -71,4 +90,17 @@ function keepPreviousChunks() {
     if (existsSync(to) || Date.now() - statSync(from).mtimeMs > CHUNK_KEPT_MS) continue
     copyFileSync(from, to)
   }
+}
+
+/** Their licences ask that their text goes wherever their code goes. */
+function licences(inputs) {
+  const folders = new Set(inputs.flatMap((file) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file)?.[0] ?? []))
+  return [...folders].sort().map(licence).join('\n\n')
+}
+
+function licence(folder) {
+  const { name, version } = JSON.parse(readFileSync(join(ROOT, folder, 'package.json'), 'utf8'))
+  const file = readdirSync(join(ROOT, folder)).find((entry) => /^licen[cs]e/i.test(entry))
+  if (!file) throw new Error(`${folder} has no licence text, so its code cannot go into dist`)
+  return `${name} ${version}\n\n${readFileSync(join(ROOT, folder, file), 'utf8').trim()}`
 }

@@ -30,7 +30,7 @@ export async function startCluster(options: { durable?: boolean } = {}): Promise
     `unix_socket_directories=${folder}`,
     'max_connections=200',
     'timezone=UTC',
-    ...(options.durable ? [] : ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off']),
+    ...(options.durable ? [] : ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'max_wal_size=256MB']),
   ]
   const flags = settings.flatMap((setting) => ['-c', setting]).join(' ')
   const cluster: Cluster = {

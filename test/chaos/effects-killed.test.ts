@@ -4,7 +4,8 @@ import { placesHere } from './effects/databases.ts'
 import { countStatements, eachOf, killAtStatement, summary } from './effects/kill.ts'
 import { seeds } from './random.ts'
 
-const SEEDS = 20
+/** The soak has a thousand. */
+const SEEDS = 12
 let program: Awaited<ReturnType<typeof buildProgram>>
 beforeAll(async () => {
   program = await buildProgram()

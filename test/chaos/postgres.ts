@@ -1,16 +1,34 @@
 import pg from 'pg'
-import { type Cluster, createDatabase } from '../../src/testing/databases.ts'
+import { afterAll, beforeAll, expect } from 'vitest'
+import { type Cluster, createDatabase, startCluster } from '../../src/testing/databases.ts'
 import { MARKER } from './journal.ts'
-import { killDaemon, type Ordeal, someTime } from './kill-daemon.ts'
+import { type KillReport, killDaemon, type Ordeal, someTime, strikeUnderLoad, summary } from './kill-daemon.ts'
 import type { Mortal } from './mortal.ts'
+import { seeds } from './random.ts'
 import { pause } from './stop.ts'
-import type { Contents } from './verify.ts'
+import { type Contents, findings, NOTHING_FOUND } from './verify.ts'
 
 const HEALTH_WITHIN_MS = 1_000
 /** A restart every so often, at most. */
 const PERIOD_MS = Number(process.env.SIGNALBOX_PERIOD_MS ?? 2_500)
 
 let databases = 0
+
+/** One durable server for the tests of a file; nothing may be lost, doubled or wrong after so many strikes. */
+export function onDurableServer(strikes: number): (make: (cluster: Cluster) => Promise<Ordeal>) => Promise<KillReport> {
+  let cluster: Cluster
+  beforeAll(async () => {
+    cluster = await startCluster({ durable: true })
+  })
+  afterAll(() => cluster.remove())
+  return async (make) => {
+    const [seed] = seeds(1) as [number]
+    const report = await strikeUnderLoad(seed, strikes, await make(cluster))
+    console.info(`SIGNALBOX_SEED=${seed}: ${summary([report])}`)
+    expect(findings(report)).toEqual(NOTHING_FOUND)
+    return report
+  }
+}
 
 /** The daemon is killed again and again, as on SQLite. */
 export async function daemonKilled(cluster: Cluster): Promise<Ordeal> {

@@ -1,6 +1,6 @@
 // `npm run chaos`: kills the daemon under 16 writers, again and again.
 //
-//   npm run chaos                      three new seeds
+//   npm run chaos                      two new seeds
 //   npm run chaos -- --seed 42         one seed again, as a failure printed it
 //   npm run chaos -- --kills 30        more often than six times a seed
 import { spawnSync } from 'node:child_process'

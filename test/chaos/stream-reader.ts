@@ -93,6 +93,7 @@ export class StreamReader {
     return new Promise((resolve) => response.once('close', resolve))
   }
 
+  /** A reader that is slow: that it takes its time is the point. */
   #dawdle(response: IncomingMessage): void {
     if (this.seen.length - this.#rested < 100) return
     this.#rested = this.seen.length

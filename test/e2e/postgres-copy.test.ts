@@ -184,6 +184,7 @@ test('[E30] killed at any instant the copy leaves no row behind, and the next on
   for (let part = 1; part <= 12; part++) {
     const child = spawn(process.execPath, [BIN, 'db', 'copy', url], { env: daemon.env, stdio: 'ignore' })
     const exited = once(child, 'exit')
+    // At a part of the time that a whole copy takes: any instant is the point, so nothing tells when.
     const timer = setTimeout(() => child.kill('SIGKILL'), (whole * (part + 3)) / 16)
     const [code] = (await exited) as [number | null]
     clearTimeout(timer)

@@ -42,12 +42,13 @@ describe.runIf(process.platform === 'linux')('the running pipe', () => {
   })
 })
 
-/** Every file that is loaded with this one at once, and what each of them imports. */
+/** Every file that is loaded with this one at once, what each of them imports, and the packages that were bundled into it. */
 function graph(file: string, seen = new Map<string, string[]>()): Map<string, string[]> {
   if (seen.has(file)) return seen
   const text = readFileSync(join(DIST, file), 'utf8')
   const imports = [...text.matchAll(/^(?:import|export)\b[^;'"(]*?(?:from\s*)?["']([^"']+)["'];$/gm)].map((match) => match[1] as string)
-  seen.set(file, imports)
+  const bundled = [...text.matchAll(/^\/\/ node_modules\/((?:@[^/]+\/)?[^/]+)/gm)].map((match) => match[1] as string)
+  seen.set(file, [...imports, ...bundled])
   for (const next of imports.filter((name) => name.startsWith('.'))) graph(next, seen)
   return seen
 }

@@ -1,24 +1,10 @@
+import type { EffectTables } from '../../db/effect-store.ts'
 import { tables } from '../../db/tables.ts'
 import type { EffectState } from '../../kernel/effect.ts'
 import type { Tx } from '../../kernel/storage.ts'
 
-export interface EffectRow {
-  id: string
-  type: string
-  payload: string
-  queue: string | null
-  state: EffectState
-  attempts: number
-  max_attempts: number
-  run_at: number
-  error: string | null
-  call_id: string
-  created_at: number
-  finished_at: number | null
-}
-
 export function effectList(view: Tx) {
-  const db = tables<{ effects: EffectRow }>(view)
+  const db = tables<EffectTables>(view)
   return {
     find: (id: string) => db.selectFrom('effects').selectAll().where('id', '=', id).executeTakeFirst(),
     counts: async () => {

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { EffectRow } from '../../db/effect-store.ts'
 import { EFFECT_STATES } from '../../kernel/effect.ts'
 import { refuse } from '../../kernel/error.ts'
 import { defineEvent } from '../../kernel/event.ts'
@@ -6,7 +7,7 @@ import { redact, redactText } from '../../kernel/redact.ts'
 import { iso, isoOrNull, PageSize, PageToken, Timestamp } from '../../kernel/schema.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { EffectId } from '../ids.ts'
-import { type EffectRow, effectList } from './store.ts'
+import { effectList } from './store.ts'
 
 const State = z.enum(EFFECT_STATES)
 

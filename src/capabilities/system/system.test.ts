@@ -99,9 +99,10 @@ describe('audit', () => {
     const task = await app.task()
     const [ann, bob] = [await app.agent('orchestrator', { name: 'Ann' }), await app.agent('orchestrator', { name: 'Bob' })]
     for (const agent of [ann, bob]) await agent.call('task_note', { task_id: task.id, body: 'x' })
-    expect((await tail(ann)).map((call) => call.principal)).toEqual([ann.id])
-    expect(await tail(ann, { principal: 'ann' })).toHaveLength(1)
-    expect(await tail(ann, { principal: ann.id })).toHaveLength(1)
+    // Not by their number: her own looks reach the audit a moment later.
+    expect(new Set((await tail(ann)).map((call) => call.principal))).toEqual(new Set([ann.id]))
+    expect(await tail(ann, { principal: 'ann', tool: 'task_note' })).toHaveLength(1)
+    expect(await tail(ann, { principal: ann.id, tool: 'task_note' })).toHaveLength(1)
     for (const principal of [bob.id, 'bob', 'owner', app.owner.id, 'system']) {
       expect(await ann.refused('audit_tail', { principal })).toMatchObject({ code: 'PERMISSION_DENIED' })
     }

@@ -11,9 +11,13 @@ export interface Setup {
   times: EffectTimes
 }
 
-export function openMarkApp({ database, world, times }: Setup): Promise<App> {
+export interface MarkApp extends App {
+  outside: World
+}
+
+export async function openMarkApp({ database, world, times }: Setup): Promise<MarkApp> {
   const outside = new World(world)
-  return createApp({
+  const app = await createApp({
     database,
     ports: { git: createGit(), ownerFile: { stage: async () => {} } },
     ownerSecrets: [],
@@ -21,6 +25,9 @@ export function openMarkApp({ database, world, times }: Setup): Promise<App> {
     capabilities: markCapabilities(outside),
     effectTimes: times,
   })
+  const write = app.engine.write.bind(app.engine)
+  app.engine.write = (job) => write(job).finally(() => outside.committed())
+  return { ...app, outside }
 }
 
 /** Throws when it was not answered as done. */
@@ -34,13 +41,11 @@ export function rowsOf(app: App): Promise<EffectRow[]> {
 }
 
 /** Nothing is left to be done. */
-export async function settled(app: App, patienceMs: number): Promise<EffectRow[]> {
-  const deadline = performance.now() + patienceMs
-  for (;;) {
-    const rows = await rowsOf(app)
-    const open = rows.filter((row) => row.state === 'waiting' || row.state === 'running')
-    if (!open.length) return rows
-    if (performance.now() > deadline) throw new Error(`still open: ${JSON.stringify(open)}`)
-    await new Promise((resolve) => setTimeout(resolve, 10))
-  }
+export async function settled(app: MarkApp, patienceMs: number): Promise<EffectRow[]> {
+  const isOpen = (row: EffectRow) => row.state === 'waiting' || row.state === 'running'
+  await app.outside.untilCommitted(async () => !(await rowsOf(app)).some(isOpen), AbortSignal.timeout(patienceMs))
+  const rows = await rowsOf(app)
+  const open = rows.filter(isOpen)
+  if (open.length) throw new Error(`still open: ${JSON.stringify(open)}`)
+  return rows
 }

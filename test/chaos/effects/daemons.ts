@@ -1,9 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { expect } from 'vitest'
 import type { EffectTimes } from '../../../src/kernel/effect.ts'
-import { Random } from '../random.ts'
+import { Random, seeds } from '../random.ts'
+import { pause } from '../stop.ts'
 import { openMarkApp, settled } from './app.ts'
-import { Child } from './child.ts'
-import type { Places } from './databases.ts'
+import { buildProgram, Child } from './child.ts'
+import { type Places, postgresPlaces } from './databases.ts'
 import type { Orders } from './program.ts'
 import { type Line, type Wanted, World } from './world.ts'
 
@@ -11,9 +12,9 @@ const TIMES: EffectTimes = { leaseMs: 3_000, beatMs: 200, deadAfterMs: 1_000, ba
 const QUEUES = ['red', 'green', 'blue', 'grey']
 
 /** A queue may stand for a lease, plus what it takes to notice and to begin on a machine that has other things to do. */
-export const LONGEST_STAND_MS = TIMES.leaseMs + 1_000
+const LONGEST_STAND_MS = TIMES.leaseMs + 1_000
 
-export interface DaemonsReport {
+interface DaemonsReport {
   seed: number
   seconds: number
   kills: number
@@ -24,8 +25,24 @@ export interface DaemonsReport {
   wrong: string[]
 }
 
+/** Nothing lost, nothing done twice, no queue at a stand. */
+export async function endureKills(seconds: number): Promise<DaemonsReport> {
+  const program = await buildProgram()
+  const places = await postgresPlaces()
+  try {
+    const report = await killDaemons(program.path, places, seeds(1)[0] as number, seconds)
+    console.info(summary(report))
+    expect(report.wrong).toEqual([])
+    expect(report.longestStandMs).toBeLessThan(LONGEST_STAND_MS)
+    return report
+  } finally {
+    await places.close()
+    program.remove()
+  }
+}
+
 /** Three daemons on one database, under a steady flow of work; every now and then one is killed and another one started. */
-export async function killDaemons(program: string, places: Places, seed: number, seconds: number): Promise<DaemonsReport> {
+async function killDaemons(program: string, places: Places, seed: number, seconds: number): Promise<DaemonsReport> {
   const place = await places.fresh()
   const random = new Random(seed)
   const world = new World(place.world)
@@ -42,7 +59,7 @@ export async function killDaemons(program: string, places: Places, seed: number,
   const births: Promise<void>[] = []
   let kills = 0
   for (; performance.now() < until; kills++) {
-    await sleep(1_000 + random.below(1_500))
+    await pause(1_000 + random.below(1_500))
     const victim = random.pick([...daemons])
     daemons.delete(victim)
     await victim.end('SIGKILL')
@@ -88,7 +105,7 @@ async function keepAsking(daemons: Set<Child>, random: Random, goOn: () => boole
       }
     })
     await random.pick([...daemons]).ask({ marks })
-    await sleep(40)
+    await pause(40)
   }
 }
 
@@ -140,6 +157,6 @@ function longestStand(queue: string, lines: Line[]): number {
   )
 }
 
-export function summary({ seed, seconds, kills, acked, done, unknown, longestStandMs, wrong }: DaemonsReport): string {
+function summary({ seed, seconds, kills, acked, done, unknown, longestStandMs, wrong }: DaemonsReport): string {
   return `SIGNALBOX_SEED=${seed}: ${seconds} s, ${kills} kills; ${acked} effects acknowledged, ${done} done, ${unknown} unknown; longest a queue stood ${longestStandMs} ms (lease ${TIMES.leaseMs} ms); wrong ${wrong.length}`
 }

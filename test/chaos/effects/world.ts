@@ -1,12 +1,12 @@
-import { appendFileSync, closeSync, existsSync, openSync, readdirSync, readFileSync } from 'node:fs'
+import { appendFileSync, closeSync, existsSync, openSync, readdirSync, readFileSync, watch, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import { capabilities } from '../../../src/capabilities/index.ts'
 import { type Capability, defineCapability } from '../../../src/kernel/capability.ts'
 import { defineEffect, type EffectContext } from '../../../src/kernel/effect.ts'
 import { defineEvent } from '../../../src/kernel/event.ts'
 import { defineTool } from '../../../src/kernel/tool.ts'
+import { pause } from '../stop.ts'
 
 export const Wanted = z.strictObject({
   /** A known one can be recognised by its file, a blind one by nothing. */
@@ -14,6 +14,7 @@ export const Wanted = z.strictObject({
   name: z.string(),
   queue: z.string().optional(),
   fails: z.int().default(0),
+  /** How long it takes: what lasts longer than a lease, or is killed in the middle, takes real time. */
   ms: z.int().default(0),
   /** Goes on when a file of this name is there. */
   until: z.string().optional(),
@@ -27,6 +28,8 @@ export type Line = { at: number; pid: number } & (
   | { what: 'defect'; text: string }
 )
 type NewLine = Line extends infer L ? (L extends Line ? Omit<L, 'at' | 'pid'> : never) : never
+
+const COMMITTED = 'committed'
 
 /** The outside world, as a folder that outlives every process: one file per known effect, one log to which everybody appends. */
 export class World {
@@ -71,7 +74,35 @@ export class World {
   }
 
   async passes(gate: string | undefined, signal: AbortSignal): Promise<void> {
-    while (gate && !existsSync(join(this.folder, gate)) && !signal.aborted) await sleep(10)
+    if (gate) await this.#until(gate, async () => existsSync(join(this.folder, gate)), signal)
+  }
+
+  /** Tells those who wait, in whatever process they are, that a row may have another state now. */
+  committed(): void {
+    writeFileSync(join(this.folder, COMMITTED), '')
+  }
+
+  /** Looks now and after every commit of any process; ends without it when the signal says so. */
+  untilCommitted(holds: () => Promise<boolean>, signal: AbortSignal): Promise<void> {
+    return this.#until(COMMITTED, holds, signal)
+  }
+
+  async #until(file: string, holds: () => Promise<boolean>, signal: AbortSignal): Promise<void> {
+    let lookAgain = () => {}
+    const watcher = watch(this.folder, (_, changed) => changed === file && lookAgain())
+    signal.addEventListener('abort', () => lookAgain(), { once: true })
+    try {
+      for (;;) {
+        // Before the look: a change in the middle of it must not be missed.
+        const changed = new Promise<void>((resolve) => {
+          lookAgain = resolve
+        })
+        if (signal.aborted || (await holds())) return
+        await changed
+      }
+    } finally {
+      watcher.close()
+    }
   }
 }
 
@@ -81,7 +112,7 @@ export const marked = defineEvent('mark.made', z.strictObject({ name: z.string()
 export function markCapabilities(world: World): Capability[] {
   async function act(ctx: EffectContext, { kind, name, queue, fails, ms, until }: z.output<typeof Wanted>): Promise<void> {
     world.append({ what: 'begin', name, queue })
-    if (ms) await sleep(ms)
+    if (ms) await pause(ms)
     await world.passes(until, ctx.signal)
     if (ctx.signal.aborted) {
       world.append({ what: 'stopped', name, queue })
