@@ -1,14 +1,24 @@
+/** How the command line ends: the class of the error, for scripts. */
+export const EXITS = {
+  0: 'done',
+  1: 'a check found something wrong, or you answered no',
+  2: 'the command or its arguments are wrong',
+  3: 'not allowed',
+  4: 'what was named does not exist',
+  5: 'its state does not permit that',
+  6: 'a limit is reached',
+  7: 'the daemon cannot be reached or cannot write right now',
+  70: 'a defect in Signalbox',
+} as const
+
 /** What each surface needs to know about a code: its HTTP status, its CLI exit code, and what it tells the reader. */
 interface CodeFacts {
   status: number
-  exit: number
+  exit: keyof typeof EXITS
   meaning: string
 }
 
-/**
- * The closed set. A caller branches on these; the message tells a person what to do next.
- * Exit codes: 2 input, 3 permission, 4 not there, 5 state, 6 limits, 7 not available right now, 70 our fault.
- */
+/** The closed set. A caller branches on these; the message tells a person what to do next. */
 export const CODES = {
   INVALID_INPUT: { status: 400, exit: 2, meaning: 'The arguments do not fit the tool.' },
   INVALID_TIMEOUT: { status: 400, exit: 2, meaning: 'A timeout must be a number of seconds above 0.' },
