@@ -4,7 +4,9 @@ import { join } from 'node:path'
 import stringWidth from 'string-width'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { command } from '../../src/daemon/cli-command.ts'
+import { CODES, EXITS } from '../../src/kernel/error.ts'
 import type { Tool } from '../../src/kernel/tool.ts'
+import { BUILT_IN } from '../../src/surfaces/cli/built-in.ts'
 import { OWN_FLAGS } from '../../src/surfaces/cli/flags.ts'
 import { commandOf, nouns, tools } from '../../src/surfaces/cli/names.ts'
 import { argumentsOf, flagOf } from '../../src/surfaces/cli/schema.ts'
@@ -91,6 +93,15 @@ describe('every tool', () => {
       for (const tool of tools.filter((t) => t.name.startsWith(`${noun}_`)))
         expect(terminal.stdout).toContain(`signalbox ${commandOf(tool)} `)
     }
+  })
+
+  test('[E41] the whole names every noun, every command of its own and every exit code', async () => {
+    const terminal = fakeTerminal({ columns: 400 })
+    expect(await command(['help'], { SIGNALBOX_HOME: '/nowhere' }, terminal)).toBe(0)
+    for (const [code, meaning] of Object.entries(EXITS)) expect(terminal.stdout).toMatch(new RegExp(`^ +${code} +${meaning}$`, 'm'))
+    for (const name of [...nouns, ...Object.keys(BUILT_IN)]) expect(terminal.stdout).toContain(name)
+    const unused = Object.keys(EXITS).filter((code) => !Object.values(CODES).some(({ exit }) => exit === Number(code)))
+    expect(unused).toEqual(['0', '1'])
   })
 
   test('[E44] that reads prints on a terminal what is no wider than it', async () => {

@@ -53,11 +53,11 @@ export async function callUntilAnswered(reach: Reach, name: string, input: Row, 
 }
 
 /** The live stream of events, from `last` on. Undefined: nobody answered. */
-export async function openStream(reach: Reach, last: string | undefined): Promise<Response | undefined> {
+export async function openStream(reach: Reach, last: string | undefined, signal?: AbortSignal): Promise<Response | undefined> {
   const daemon = reach.daemon()
   if (!daemon.token) return undefined
   const headers = { ...headersFor(daemon, reach), ...(last ? { 'last-event-id': last } : {}) }
-  const response = await fetch(`${daemon.url}/api/events`, { headers }).catch(() => undefined)
+  const response = await fetch(`${daemon.url}/api/events`, { headers, signal }).catch(() => undefined)
   if (response && !response.ok) throw new Refusal(((await response.json()) as { error: ErrorBody }).error)
   return response
 }

@@ -42,7 +42,7 @@ export function labelOf(key: string, noun = '', beside: string[] = []): string {
   const own = noun && key.startsWith(`${noun}_`) && key !== `${noun}_id` ? key.slice(noun.length + 1) : key
   const cut = own.replace(/_(?:id|at|bytes|seconds|ms)$/, '').replace(/_ids$/, 's')
   const short = cut !== key && beside.includes(cut) ? own : cut
-  return short.replaceAll('_', ' ') || key
+  return oneLine(short.replaceAll('_', ' ') || key)
 }
 
 /** `holder_id` beside `holder`, or the id of the very thing whose handle stands there. */
@@ -86,6 +86,6 @@ function numberOf(key: string, value: number): string {
 function pairs(row: Row, look: Look): string {
   return Object.entries(row)
     .filter(([, value]) => !isEmpty(value))
-    .map(([key, value]) => `${plain(key)}=${lineOf(key, value, look)}`)
+    .map(([key, value]) => `${oneLine(key)}=${lineOf(key, value, look)}`)
     .join(' ')
 }

@@ -9,10 +9,11 @@ interface Part {
   data?: string
 }
 
-/** What happens; after a restart of the daemon it goes on where it stopped. Ends with the process. */
-export async function* follow(reach: Reach, onCut: () => void): AsyncGenerator<Part> {
+/** What happens; after a restart of the daemon it goes on where it stopped. Ends with the signal, or with the process. */
+export async function* follow(reach: Reach, onCut: () => void, signal?: AbortSignal): AsyncGenerator<Part> {
   for (let last: string | undefined; ; ) {
-    const response = await openStream(reach, last)
+    const response = await openStream(reach, last, signal)
+    if (signal?.aborted) return
     if (!response && last === undefined) unreachable(reach.daemon())
     if (response) {
       for await (const part of parts(response)) {
@@ -20,8 +21,9 @@ export async function* follow(reach: Reach, onCut: () => void): AsyncGenerator<P
         yield part
       }
     }
+    if (signal?.aborted) return
     onCut()
-    await pause(BETWEEN_TRIES_MS)
+    await pause(BETWEEN_TRIES_MS, undefined, { signal })
   }
 }
 

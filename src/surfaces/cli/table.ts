@@ -8,6 +8,7 @@ const GAP = 2
 /** A title of fewer columns says nothing; other text may be cut shorter. */
 const LEAST_LABEL = 24
 const LEAST_TEXT = 12
+const MOST_LABEL = 120
 const MOST_TEXT = 72
 const WEAK = 5
 
@@ -53,7 +54,8 @@ function columnsOf(rows: Row[], schema: Property | undefined, noun: string, look
   const keys = [...new Set(rows.flatMap((row) => Object.keys(row)))]
   const identity = ['handle', 'key', 'id'].find((key) => keys.includes(key))
   const shown = keys.filter((key) => !isNoise(key, identity, rows) && rows.some((row) => !isEmpty(row[key]) && !saysTwice(key, row, look)))
-  const ordered = identity && shown.includes(identity) ? [identity, ...shown.filter((key) => key !== identity)] : shown
+  const first = [identity, ...shown.filter(isLabel)].filter((key): key is string => key !== undefined && shown.includes(key))
+  const ordered = [...new Set([...first, ...shown])]
   return ordered.map((key, place) => {
     const cells = rows.map((row) => lineOf(key, row[key], look))
     const title = key === 'handle' ? noun : labelOf(key, noun, keys)
@@ -69,7 +71,7 @@ function columnsOf(rows: Row[], schema: Property | undefined, noun: string, look
       cells,
       rank,
       least: Math.min(least, widest),
-      most: firm ? widest : Math.min(widest, MOST_TEXT),
+      most: firm ? widest : Math.min(widest, isLabel(key) ? MOST_LABEL : MOST_TEXT),
     }
   })
 }
@@ -96,23 +98,15 @@ function rankOf(key: string, identity: boolean, rows: Row[], property: Property 
   return (/_at$/.test(key) ? 4 : 3) + sparse
 }
 
+/** What tells little comes in only where nothing has to be cut for it. */
 function fitting(columns: Column[], room: number): Column[] {
-  const kept = new Set<Column>()
-  let taken = 0
-  let full = false
+  const kept: Column[] = []
   for (const column of [...columns].sort((a, b) => a.rank - b.rank)) {
-    const needs = column.least + (kept.size ? GAP : 0)
-    // A small column that tells little is no filling for the gap that a good one left.
-    if (kept.size && taken + needs > room) {
-      if (column.rank >= WEAK) break
-      full = true
-      continue
-    }
-    if (full && column.rank >= WEAK) break
-    taken += needs
-    kept.add(column)
+    const size = column.rank < WEAK ? 'least' : 'most'
+    const taken = [...kept, column].reduce((sum, next) => sum + next[size] + GAP, -GAP)
+    if (!kept.length || taken <= room) kept.push(column)
   }
-  return columns.filter((column) => kept.has(column))
+  return columns.filter((column) => kept.includes(column))
 }
 
 /** Each gets its least; what is left goes to those that could use it, by rank. */

@@ -21,7 +21,8 @@ export interface Watched {
 /** Looks again whenever the log goes on, and shows what changed; ends with the process, or when the thing is gone. */
 export async function watch({ title, json, look, draw }: Watched, reach: Reach, terminal: Terminal): Promise<never> {
   const screen = !json && terminal.redraws
-  const bell = ringing(reach)
+  const ending = new AbortController()
+  const bell = ringing(reach, ending.signal)
   let before: string | undefined
   let last: Row | undefined
   const show = async () => last && terminal.out(frame(title, await draw(last), terminal))
@@ -41,6 +42,7 @@ export async function watch({ title, json, look, draw }: Watched, reach: Reach, 
     }
   } finally {
     clearInterval(ageing)
+    ending.abort()
   }
 }
 
@@ -51,11 +53,11 @@ function unlessAway(error: unknown): undefined {
 }
 
 /** `next` resolves when something was heard since it was last asked: also a new connection, since what came in between was missed. */
-function ringing(reach: Reach): { next(): Promise<void> } {
+function ringing(reach: Reach, signal: AbortSignal): { next(): Promise<void> } {
   let heard = false
   let wake = () => {}
   const over = (async () => {
-    for await (const _ of follow(reach, () => {})) {
+    for await (const _ of follow(reach, () => {}, signal)) {
       heard = true
       wake()
     }
