@@ -125,6 +125,21 @@ describe.skipIf(process.platform === 'darwin')('in a real terminal', () => {
     expect([yes.code, yes.said]).toEqual([0, expect.stringMatching(/handle.* T-2\n/)])
   })
 
+  test('[E44] events are lines that read well, with handles for ids', async () => {
+    const child = spawn('script', ['-qefc', 'signalbox events', '/dev/null'], { env: { ...plainEnv(), TERM: 'xterm', NO_COLOR: '1' } })
+    let said = ''
+    child.stdout.on('data', (chunk) => {
+      said += String(chunk)
+    })
+    await until(async () => {
+      await daemon.call('task_assign', { task_id: 'T-1', agent_id: 'ann' })
+      return said.includes('task.assigned')
+    }, 'it has heard')
+    expect(said).toMatch(/^\d\d:\d\d:\d\d {2}task\.assigned +T-1 {2}by owner {2}assignee_id=ann\r?\n/)
+    child.kill()
+    await once(child, 'exit')
+  })
+
   test('[E49] the verbs that look after the database say what they do and how long it took', async () => {
     const { said } = await onTerminal('signalbox db check')
     expect(said).toMatch(/^Reading every page of .*… \d+\.\d s\n.* is sound\.\n$/)

@@ -63,7 +63,8 @@ export function generalHelp(terminal: Terminal): string {
 
 ${heading('Usage')}${entries(usage, terminal)}
 ${heading('More')}${entries(more, terminal)}
-On a terminal answers are tables; elsewhere, and with --json, they are JSON. NO_COLOR and FORCE_COLOR are honoured.
+On a terminal answers are tables; elsewhere, and with --json, they are JSON.
+NO_COLOR, FORCE_COLOR and TERM=dumb are honoured.
 
 ${heading('Exit codes')}${entries(Object.entries(EXITS), terminal)}
 Environment: SIGNALBOX_HOME (~/.signalbox), SIGNALBOX_PORT (3001), SIGNALBOX_HOST, SIGNALBOX_TOKEN,

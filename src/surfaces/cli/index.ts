@@ -4,13 +4,13 @@ import { call, callUntilAnswered, type Reach, type Row, report } from './call.ts
 import { complete } from './complete.ts'
 import { completionScript } from './completion.ts'
 import { confirmed } from './confirm.ts'
+import { printEvents } from './events.ts'
 import { asksForHelp, type Given, parseFlags } from './flags.ts'
 import { generalHelp, helpFor, helpForNoun, listOfTools } from './help.ts'
 import { commandOf, find, named, toolsOf } from './names.ts'
 import { withProgress } from './progress.ts'
 import { commandLine } from './shell.ts'
 import { asJson, asText, lookFor } from './show.ts'
-import { follow } from './stream.ts'
 import type { Terminal } from './terminal.ts'
 import { watch } from './watch.ts'
 
@@ -63,8 +63,9 @@ type Command = (args: string[], reach: Reach, terminal: Terminal) => Promise<num
 const COMMANDS: Record<string, Command> = {
   tools: helped('signalbox tools: list every verb with what it does.', async (_, __, terminal) => print(terminal, listOfTools(terminal))),
   events: helped(
-    'signalbox events: follow what happens, one JSON line an event, until Ctrl-C. It survives a restart of the daemon.',
-    (_, reach, terminal) => answering(false, terminal, () => printEvents(reach, terminal)),
+    'signalbox events: follow what happens, one line an event, until Ctrl-C; JSON with --json or in a pipe. It survives a restart of the daemon.',
+    (args, reach, terminal) => answering(false, terminal, () => printEvents(reach, terminal, args.includes('--json'))),
+    ['--json'],
   ),
   completion: helped(
     'signalbox completion bash|zsh|fish: print a script for your shell; its first lines say where it goes.',
@@ -74,19 +75,13 @@ const COMMANDS: Record<string, Command> = {
   help: async (_, __, terminal) => print(terminal, generalHelp(terminal)),
 }
 
-function helped(text: string, run: Command): Command {
+function helped(text: string, run: Command, flags: string[] = []): Command {
   return async (args, reach, terminal) => {
     if (asksForHelp(args)) return print(terminal, `${text}\n`)
-    const flag = args.find((arg) => arg.startsWith('-'))
+    const flag = args.find((arg) => arg.startsWith('-') && !flags.includes(arg))
     if (flag) throw new UsageError(`There is no flag ${flag} here. ${text}`)
     return run(args, reach, terminal)
   }
-}
-
-async function printEvents(reach: Reach, terminal: Terminal): Promise<number> {
-  const onCut = () => terminal.err('signalbox: the stream ended, connecting again…\n')
-  for await (const { data } of follow(reach, onCut)) if (data !== undefined) terminal.out(`${data}\n`)
-  return 0
 }
 
 function print(terminal: Terminal, text: string): number {
