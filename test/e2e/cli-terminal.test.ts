@@ -97,6 +97,9 @@ describe('answers on a terminal', () => {
     expect((await shown(['task', 'list'])).out).toMatch(/^TASK +TITLE .*\nT-1 +free /)
     expect((await shown(['agent', 'list'], { columns: 140 })).out).toMatch(/^AGENT .*\nann +Ann +.*web +T-3/)
     expect((await shown(['task', 'get', 'T-3'])).out).toMatch(/^T-3 {2}running\n(.*\n)*assignee +ann\n/)
+    expect((await shown(['setting', 'get', '--key', 'limits.agent_burst'])).out).toMatch(
+      /^key +limits.*\nvalue +500\n(.*\n)*description +Calls that one/,
+    )
     expect(JSON.parse((await shown(['task', 'list', '--json'])).out).tasks).toHaveLength(5)
     expect(JSON.parse((await daemon.cli(['task', 'list'])).stdout).tasks).toHaveLength(5)
   })
@@ -113,8 +116,10 @@ describe('answers on a terminal', () => {
     expect(out).toMatch(
       /^token +sbx_agent_\S+\ntoken id +token_\w+\n\nKeep the token now: it is not shown again\..*SIGNALBOX_TOKEN=<token> signalbox mcp/ms,
     )
-    const tokens = await shown(['token', 'list'])
-    expect(tokens.out).toMatch(/^ID .*HOLDER.*STATUS/)
+    await daemon.call('person_invite', { name: 'Bea' })
+    const tokens = await shown(['token', 'list'], { columns: 140 })
+    expect(tokens.out).toMatch(/^ID +KIND +HOLDER +STATUS/)
+    expect(tokens.out).toMatch(/person +bea +active/)
     expect(tokens.out).not.toContain('sbx_')
     const id = /token_\w+/.exec(out)?.[0] as string
     const rotated = await shown(['token', 'rotate', id, '--yes'])

@@ -66,7 +66,7 @@ describe('values', () => {
     [['--blocked-by', 'null', '--body', 'null'], { blocked_by: null, body: null }],
     [['--criteria', 'one, two', '--criteria', '[ui] three'], { criteria: ['one, two', '[ui] three'] }],
     [['--criteria', '["a","b"]'], { criteria: ['a', 'b'] }],
-    [['--items', '{"name":"a"}', '--items', '[{"name":"b"}]'], { items: [{ name: 'a' }, { name: 'b' }] }],
+    [['--items', '{"name":"a","n":1}', '--items', '[{"name":"b"}]'], { items: [{ name: 'a', n: 1 }, { name: 'b' }] }],
     [['--where', '{"x":1}'], { where: { x: 1 } }],
     [['--path', 'x'], { path: join(process.cwd(), 'x') }],
     [['--value', '5'], { value: 5 }],

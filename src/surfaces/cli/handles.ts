@@ -3,6 +3,7 @@ import { named, tools } from './names.ts'
 import { argumentsOf, kindOf, type Property, propertiesOf } from './schema.ts'
 
 const ID = /^([a-z]+)_[0-9a-hjkmnp-tv-z]{36}$/
+const HANDLE = /^[A-Za-z][A-Za-z0-9-]*$/
 const PATIENCE_MS = 2_000
 const MOST = 200
 
@@ -53,7 +54,12 @@ function collect(value: unknown, ids: Set<string>, handles: Handles): void {
   if (typeof value !== 'object' || value === null) return
   const { id, handle } = value as Row
   if (typeof id === 'string' && typeof handle === 'string') handles.set(id, handle)
-  for (const inner of Object.values(value)) collect(inner, ids, handles)
+  for (const [key, inner] of Object.entries(value)) {
+    collect(inner, ids, handles)
+    // `holder_id` beside `holder`: its handle stands there already.
+    const beside = key.endsWith('_id') ? (value as Row)[key.slice(0, -3)] : undefined
+    if (typeof beside === 'string' && HANDLE.test(beside)) handles.set(String(inner), beside)
+  }
 }
 
 type Source = (reach: Reach, signal?: AbortSignal) => Promise<Row[]>

@@ -27,7 +27,7 @@ export function helpFor(tool: Tool, terminal: Terminal, more: Entry[] = []): str
   )
   const always = own.map(([name, { does, takes }]): Entry => [`--${name}${takes ? ` ${takes}` : ''}`, does])
   const parts = [
-    `signalbox ${commandOf(tool)}: ${inCommands(tool.description)}\n${needs(tool)}`,
+    `${wrap(`signalbox ${commandOf(tool)}: ${inCommands(tool.description)}`, Math.min(terminal.columns(), WIDEST)).join('\n')}\n${needs(tool)}`,
     `${heading('Usage')}  ${usage}\n`,
     flags.length + more.length ? heading('Flags') + entries([...flags, ...more], terminal) : '',
     heading('Always') + entries(always, terminal),

@@ -2,7 +2,7 @@ import type { Tool } from '../../kernel/tool.ts'
 import type { Reach, Row } from './call.ts'
 import { isRow, type Look } from './cell.ts'
 import { handlesIn } from './handles.ts'
-import { nounOf, toolsOf } from './names.ts'
+import { nounOf, toolsOf, verbOf } from './names.ts'
 import { type Property, propertiesOf, requiredOf } from './schema.ts'
 import { commandLine } from './shell.ts'
 import { painter } from './style.ts'
@@ -26,14 +26,19 @@ export async function lookFor(result: Row, reach: Reach, terminal: Terminal): Pr
 export function asText(tool: Tool, input: Row, result: Row, look: Look): string {
   const own = result[`${nounOf(tool)}_id`]
   if (typeof own === 'string' && typeof result.handle === 'string') look.handles.set(own, result.handle)
-  const shown = view(result, tool.outputJson as Property, nounOf(tool), look)
   const list = onlyList(tool)
-  const parts = [
-    list && !(result[list] as unknown[] | undefined)?.length ? nothing(tool, list, input) : '',
-    shown,
-    more(tool, input, result),
-  ]
+  const rows = list ? (result[list] as Row[]) : []
+  const parts = [list && !rows.length ? nothing(tool, list, input) : '', body(tool, result, rows, look), more(tool, input, result)]
   return parts.filter(Boolean).join('\n') + keepSecret(result, look)
+}
+
+function body(tool: Tool, result: Row, rows: Row[], look: Look): string {
+  const schema = tool.outputJson as Property
+  const [only] = rows
+  // Whoever gets one wants all of it; a table would leave out what is long.
+  if (verbOf(tool) === 'get' && onlyList(tool) === `${nounOf(tool)}s` && only && rows.length === 1)
+    return view(only, propertiesOf(schema)[onlyList(tool) ?? '']?.items ?? {}, nounOf(tool), look)
+  return view(result, schema, nounOf(tool), look)
 }
 
 /** The key under which the tool's answer is a list of things, when that is what the answer is. */

@@ -10,7 +10,9 @@ const LEAST_LABEL = 24
 const LEAST_TEXT = 12
 const MOST_LABEL = 120
 const MOST_TEXT = 72
+/** Ranks: what tells little, and what is long. */
 const WEAK = 5
+const LONG = 7
 
 interface Column {
   key: string
@@ -61,7 +63,7 @@ function columnsOf(rows: Row[], schema: Property | undefined, noun: string, look
     const title = key === 'handle' ? noun : labelOf(key, noun, keys)
     const widest = Math.max(width(title), ...cells.map(width))
     const firm = key === identity || isState(properties[key]) || /_at$|^at$|_id$/.test(key)
-    const least = isLabel(key) ? LEAST_LABEL : firm ? widest : LEAST_TEXT
+    const least = isLabel(key) || key === 'description' ? LEAST_LABEL : firm ? widest : LEAST_TEXT
     const rank = rankOf(key, key === identity, rows, properties[key]) + place / 100
     return {
       key,
@@ -88,7 +90,7 @@ function rankOf(key: string, identity: boolean, rows: Row[], property: Property 
   if (identity) return 0
   if (isLabel(key)) return 1
   if (/^created_|_type$/.test(key)) return 6
-  if (rows.some((row) => isRow(row[key])) || key === 'description') return 7
+  if (rows.some((row) => isRow(row[key])) || key === 'description') return LONG
   const sparse = rows.filter((row) => isEmpty(row[key])).length > rows.length / 2 ? 1 : 0
   const same = rows.length > 1 && rows.every((row) => JSON.stringify(row[key]) === JSON.stringify(rows[0]?.[key]))
   if (/status|state|outcome/.test(key)) return 2
@@ -102,7 +104,7 @@ function rankOf(key: string, identity: boolean, rows: Row[], property: Property 
 function fitting(columns: Column[], room: number): Column[] {
   const kept: Column[] = []
   for (const column of [...columns].sort((a, b) => a.rank - b.rank)) {
-    const size = column.rank < WEAK ? 'least' : 'most'
+    const size = column.rank < WEAK || column.rank >= LONG ? 'least' : 'most'
     const taken = [...kept, column].reduce((sum, next) => sum + next[size] + GAP, -GAP)
     if (!kept.length || taken <= room) kept.push(column)
   }
