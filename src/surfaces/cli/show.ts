@@ -27,7 +27,7 @@ export function asText(tool: Tool, input: Row, result: Row, look: Look): string 
   const own = result[`${nounOf(tool)}_id`]
   if (typeof own === 'string' && typeof result.handle === 'string') look.handles.set(own, result.handle)
   const list = onlyList(tool)
-  const rows = list ? (result[list] as Row[]) : []
+  const rows = list ? ((result[list] ?? []) as Row[]) : []
   const parts = [list && !rows.length ? nothing(tool, list, input) : '', body(tool, result, rows, look), more(tool, input, result)]
   return parts.filter(Boolean).join('\n') + keepSecret(result, look)
 }
@@ -41,10 +41,11 @@ function body(tool: Tool, result: Row, rows: Row[], look: Look): string {
   return view(result, schema, nounOf(tool), look)
 }
 
-/** The key under which the tool's answer is a list of things, when that is what the answer is. */
+/** The key of the list of things that the tool's answer is: it stands first, and there is no other. */
 function onlyList(tool: Tool): string | undefined {
-  const lists = Object.entries(propertiesOf(tool.outputJson as Property)).filter(([, property]) => property.items?.properties)
-  return lists.length === 1 ? lists[0]?.[0] : undefined
+  const [first, ...others] = Object.entries(propertiesOf(tool.outputJson as Property))
+  const isList = ([, property]: [string, Property]) => Boolean(property.items?.properties)
+  return first && isList(first) && !others.some(isList) ? first[0] : undefined
 }
 
 function nothing(tool: Tool, list: string, input: Row): string {
