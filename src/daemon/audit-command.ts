@@ -6,38 +6,48 @@ import { type ExportPage, endLine, headerLine, verifyExport } from '../db/audit-
 import { headOf, parseHead, type Seal } from '../db/seal.ts'
 import type { Verdict } from '../db/verify.ts'
 import { Refusal, UsageError } from '../kernel/error.ts'
-import { callTool, show } from '../surfaces/cli.ts'
-import { cliCommand, reach } from './cli-command.ts'
+import { call, type Reach, type Row } from '../surfaces/cli/call.ts'
+import { asksForHelp } from '../surfaces/cli/flags.ts'
+import { helpFor } from '../surfaces/cli/help.ts'
+import { answering, callTool, runCli, showAnswer } from '../surfaces/cli/index.ts'
+import { find } from '../surfaces/cli/names.ts'
+import { withProgress } from '../surfaces/cli/progress.ts'
+import { asJson } from '../surfaces/cli/show.ts'
+import type { Terminal } from '../surfaces/cli/terminal.ts'
 
-const HELP: Record<string, string> = {
-  verify: `signalbox audit verify: check the log and the audit against their seals. Exits with 1 when something does not fit.
-
-  --expect HEAD    a head that was noted elsewhere: also finds a chain that was rewritten or cut
-  --file FILE      check an export instead, without a daemon
-  --json           print JSON
-`,
-  export: `signalbox audit export: write the sealed log and audit as JSON lines, secrets left out; docs/audit.md tells how to verify them.
-
-  --out FILE       where to; it appears when it is whole and never overwrites (default: audit-<time>.jsonl here; - is stdout)
-  --after N        only what was sealed after seal N
-`,
+/** What these verbs take beside the flags of their tool. */
+const MORE: Record<string, [string, string][]> = {
+  verify: [['--file FILE', 'check an export instead, without a daemon']],
+  export: [['--out FILE', 'where to; it appears when it is whole and never overwrites (default: audit-<time>.jsonl here; - is stdout)']],
 }
 
-/** The verbs that need more than one call or a file; the others are plain tools. */
-export async function auditCommand(args: string[]): Promise<void> {
+interface Context {
+  reach: Reach
+  terminal: Terminal
+}
+
+/** The verbs that need more than one call or a file; the others are plain tools. Returns the exit code. */
+export async function auditCommand(args: string[], context: Context): Promise<number> {
+  const { reach, terminal } = context
   const [verb = '', ...rest] = args
-  const help = HELP[verb]
-  if (!help) return cliCommand(['audit', ...args])
-  if (rest.includes('--help') || rest.includes('-h')) return void process.stdout.write(help)
-  return verb === 'verify' ? verify(rest) : exportTo(rest)
+  const more = MORE[verb]
+  if (!more) return runCli(['audit', ...args], reach, terminal)
+  if (asksForHelp(rest)) {
+    terminal.out(helpFor(find('audit', verb), terminal, more))
+    return 0
+  }
+  return answering(rest.includes('--json'), terminal, () => (verb === 'verify' ? verify(rest, context) : exportTo(rest, context)))
 }
 
-async function verify(args: string[]): Promise<void> {
+async function verify(args: string[], { reach, terminal }: Context): Promise<number> {
   const options = { expect: { type: 'string' }, file: { type: 'string' }, json: { type: 'boolean' } } as const
   const { expect, file, json = false } = parseArgs({ args, options }).values
-  const verdict = file === undefined ? await callTool(reach, 'audit_verify', { expect }, json) : await verifyFile(resolve(file), expect)
-  show(verdict as Record<string, unknown>, json)
-  if (!verdict.ok) process.exitCode = 1
+  const check = () => verifyFile(resolve(file as string), expect) as Promise<unknown> as Promise<Row>
+  const verdict = await (file === undefined
+    ? callTool(reach, 'audit_verify', { expect }, terminal)
+    : withProgress(terminal, `Verify ${file}`, check))
+  await showAnswer('audit_verify', verdict, json, reach, terminal)
+  return verdict.ok ? 0 : 1
 }
 
 async function verifyFile(path: string, expect: string | undefined): Promise<Verdict> {
@@ -49,26 +59,29 @@ async function verifyFile(path: string, expect: string | undefined): Promise<Ver
   }
 }
 
-async function exportTo(args: string[]): Promise<void> {
-  const { values } = parseArgs({ args, options: { out: { type: 'string' }, after: { type: 'string' } } })
+async function exportTo(args: string[], { reach, terminal }: Context): Promise<number> {
+  const { values } = parseArgs({ args, options: { out: { type: 'string' }, after: { type: 'string' }, json: { type: 'boolean' } } })
   const after = Number(values.after ?? 0)
   if (!Number.isSafeInteger(after) || after < 0) throw new UsageError('--after takes the number of a seal.')
-  if (values.out === '-') {
-    stopWithTheReader()
-    return void (await writeExport(after, print))
-  }
+  const toStdout = values.out === '-'
   const path = resolve(values.out ?? `audit-${new Date().toISOString().replace(/[:.]/g, '-')}.jsonl`)
-  const head = await inOneStep(path, (write) => writeExport(after, write))
-  process.stdout.write(
-    `Exported to ${path}\nIts head: ${head ?? 'none, nothing is sealed yet'}\nVerify it with: signalbox audit verify --file ${path}\n`,
+  const head = await withProgress(terminal, 'Export the audit', () =>
+    toStdout ? writeExport(reach, after, print) : inOneStep(path, (write) => writeExport(reach, after, write)),
   )
+  if (toStdout) return 0
+  if (values.json) terminal.out(asJson({ file: path, head }, true))
+  else
+    terminal.out(
+      `Exported to ${path}\nIts head: ${head ?? 'none, nothing is sealed yet'}\nVerify it with: signalbox audit verify --file ${path}\n`,
+    )
+  return 0
 }
 
 type Write = (text: string) => void | Promise<void>
 
 /** Up to where the chain ends now: reading it is audited too, so a moving end could be chased for ever. */
-async function writeExport(after: number, write: Write): Promise<string | null> {
-  let page = await exportPage(after)
+async function writeExport(reach: Reach, after: number, write: Write): Promise<string | null> {
+  let page = await exportPage(reach, after)
   const goal = parseHead(page.head ?? '')?.number ?? 0
   await write(`${headerLine(after, page.previous)}\n`)
   let seal: string | undefined
@@ -76,7 +89,7 @@ async function writeExport(after: number, write: Write): Promise<string | null> 
     for (const line of page.lines) await write(`${line}\n`)
     seal = page.lines.at(-1) ?? seal
     if (page.last >= goal || !page.lines.length) break
-    page = await exportPage(page.last)
+    page = await exportPage(reach, page.last)
   }
   const { number, hash } = seal ? (JSON.parse(seal) as { seal: Seal }).seal : {}
   const head = number && hash ? headOf({ number, hash }) : null
@@ -84,8 +97,8 @@ async function writeExport(after: number, write: Write): Promise<string | null> 
   return head
 }
 
-async function exportPage(after: number): Promise<ExportPage> {
-  return (await callTool(reach, 'audit_export', { after }, false)) as unknown as ExportPage
+async function exportPage(reach: Reach, after: number): Promise<ExportPage> {
+  return (await call(reach, 'audit_export', { after })) as unknown as ExportPage
 }
 
 /** Ours alone to read, and under its name only when it is whole and on disk. */
@@ -108,12 +121,4 @@ async function inOneStep<T>(path: string, fill: (write: Write) => Promise<T>): P
 
 function print(text: string): Promise<void> {
   return new Promise((resolve) => process.stdout.write(text, () => resolve()))
-}
-
-/** Whoever reads may have heard enough, or the disk behind it may be full. */
-function stopWithTheReader(): void {
-  process.stdout.once('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') process.stderr.write(`signalbox: the export could not be written: ${error.message}\n`)
-    process.exit(error.code === 'EPIPE' ? 0 : 1)
-  })
 }

@@ -59,7 +59,7 @@ function backup(path: string, target: string | undefined, home: string): void {
   if (!target) mkdirSync(folder, { recursive: true, mode: 0o700 })
   const file = target ?? join(folder, `${stamp()}.db`)
   try {
-    backupFile(path, file)
+    timed(`Copying ${path}`, () => backupFile(path, file))
   } catch (error) {
     throw new UsageError(`No backup was made: ${(error as Error).message}`)
   }
@@ -73,7 +73,7 @@ function restore(path: string, source: string, home: string): void {
   let databaseLock: Lock | undefined
   try {
     databaseLock = lockDatabase(path)
-    const aside = restoreFile(path, source, stamp())
+    const aside = timed(`Restoring ${source}`, () => restoreFile(path, source, stamp()))
     process.stdout.write(
       `Restored ${source}.\n${aside ? `What was there before is kept at ${aside}\n` : ''}Start the daemon again with: signalbox serve\n`,
     )
@@ -87,10 +87,22 @@ function restore(path: string, source: string, home: string): void {
 
 function check(path: string, home: string): void {
   if (!existsSync(path)) throw new UsageError(`There is no database at ${path}.`)
-  const { ok, problems } = checkFile(path)
+  const { ok, problems } = timed(`Reading every page of ${path}`, () => checkFile(path))
   if (ok) return void process.stdout.write(`${path} is sound.\n`)
   process.stdout.write(`${path} is damaged:\n${problems.map((line) => `  ${line}\n`).join('')}The file was left as it is. ${known(home)}\n`)
   process.exitCode = 1
+}
+
+/** Nothing else runs meanwhile, so a person is told before it begins, and how long it took. */
+function timed<T>(what: string, work: () => T): T {
+  if (!process.stderr.isTTY) return work()
+  const began = performance.now()
+  process.stderr.write(`${what}…`)
+  try {
+    return work()
+  } finally {
+    process.stderr.write(` ${((performance.now() - began) / 1_000).toFixed(1)} s\n`)
+  }
 }
 
 function known(home: string): string {

@@ -1,11 +1,13 @@
-/** The classes of refusals that a script branches on: exit codes of the command line. */
+/** How the command line ends: the class of the error, for scripts. */
 export const EXITS = {
-  2: 'input',
-  3: 'permission',
-  4: 'not there',
-  5: 'state',
-  6: 'limits',
-  7: 'not available right now',
+  0: 'done',
+  1: 'a check found something wrong, or you answered no',
+  2: 'the command or its arguments are wrong',
+  3: 'not allowed',
+  4: 'what was named does not exist',
+  5: 'its state does not permit that',
+  6: 'a limit is reached',
+  7: 'the daemon cannot be reached or cannot write right now',
   70: 'a defect in Signalbox',
 } as const
 

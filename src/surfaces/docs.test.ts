@@ -12,8 +12,8 @@ import { dialects } from '../dialects/index.ts'
 import { defineCapability } from '../kernel/capability.ts'
 import { Registry } from '../kernel/registry.ts'
 import { defineTool } from '../kernel/tool.ts'
-import { parseFlags } from './cli.ts'
-import { commandLine, curl } from './docs/example.ts'
+import { parseFlags } from './cli/flags.ts'
+import { curl, typedLine } from './docs/example.ts'
 import { code, prose, table } from './docs/markdown.ts'
 import { docs } from './docs.ts'
 import { createHttp, type HttpParts } from './http.ts'
@@ -24,6 +24,7 @@ const registry = new Registry(capabilities, dialects)
 const files = docs(registry, '1.2.3')
 const each = registry.tools.filter((tool) => !tool.internal).map((tool) => [tool.name, tool] as const)
 
+const noInput = () => Promise.reject(new Error('nothing reads the input'))
 const page = (name: string) => files[name] as string
 
 const probe = (more: object = {}) =>
@@ -132,15 +133,15 @@ describe('examples', () => {
     return stdout.split('\0').slice(0, -1)
   }
 
-  test.for(each)('[DOC5] %s is called by its line as by its arguments', ([name, tool]) => {
-    const [program, noun, verb, ...rest] = typed(commandLine(tool))
+  test.for(each)('[DOC5] %s is called by its line as by its arguments', async ([name, tool]) => {
+    const [program, noun, verb, ...rest] = typed(typedLine(tool))
     expect([program, `${noun}_${verb}`]).toEqual(['signalbox', name])
-    expect(parseFlags(tool, rest).input).toEqual(tool.example)
+    expect((await parseFlags(tool, rest, noInput)).input).toEqual(tool.example)
     expect(JSON.parse(typed(curl(tool)).at(-1) as string)).toEqual(tool.example)
-    expect(page('tools.md')).toContain(`\n${commandLine(tool)}\n\n${curl(tool)}\n`)
+    expect(page('tools.md')).toContain(`\n${typedLine(tool)}\n\n${curl(tool)}\n`)
   })
 
-  test('[DOC5] whatever an example holds', () => {
+  test('[DOC5] whatever an example holds', async () => {
     const input = z.strictObject({
       text: z.string().max(99),
       list: z.array(z.string().max(99)).max(9),
@@ -151,7 +152,7 @@ describe('examples', () => {
     const example = { text: '-it\'s `$HOME` "\\ \n*', list: ['[a', '--b', ''], yes: true, no: false, object: { a: "'" } }
     const tool = probe({ input, inputJson: undefined, example })
     const declared = { ...tool, inputJson: z.toJSONSchema(input) as Record<string, unknown> }
-    expect(parseFlags(declared, typed(commandLine(declared)).slice(3)).input).toEqual(example)
+    expect((await parseFlags(declared, typed(typedLine(declared)).slice(3), noInput)).input).toEqual(example)
     expect(JSON.parse(typed(curl(declared)).at(-1) as string)).toEqual(example)
   })
 })

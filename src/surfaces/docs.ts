@@ -64,7 +64,7 @@ function errorsPage(): string {
     `That is the body over HTTP. In MCP the result has \`isError: true\` and \`{"error": …}\` as structured content and as text. The command line
 writes the message to stderr, or \`{"error": …}\` to stdout with \`--json\`, and ends with the exit code.`,
     '## Exit codes of the command line',
-    table(['exit', 'class'], [['0', 'done'], ...Object.entries(EXITS).map(([exit, meaning]) => [exit, meaning])]),
+    table(['exit', 'class'], Object.entries(EXITS)),
   )
 }
 

@@ -75,8 +75,6 @@ describe('signalbox <noun> <verb>', () => {
     for (const [args, says] of [
       [['task', 'creat', 'x'], /no "signalbox task creat".*create/],
       [['tsk', 'list'], /Did you mean: signalbox task list/],
-      [['task'], /signalbox task what\?.*create/],
-      [['task', 'create', '--titel', 'x'], /titel/],
       [['task', 'create', 'x', 'y'], /"y" is one argument too many/],
       [['plan', 'propose', '--tasks', '[{'], /--tasks must be JSON/],
     ] as const) {

@@ -26,7 +26,7 @@ test("[S2] rotating the owner's token replaces the file at once and ends the old
   const stream = await Stream.open(daemon)
   const mcp = await Mcp.begin(daemon)
   const line = await Line.begin(daemon, socketOf(daemon))
-  const rotated = JSON.parse((await daemon.cli(['token', 'rotate', owner.token_id, '--json'])).stdout)
+  const rotated = JSON.parse((await daemon.cli(['token', 'rotate', owner.token_id, '--yes', '--json'])).stdout)
   expect(rotated.token).not.toBe(owner.token)
   expect(readFileSync(join(daemon.home, 'owner.token'), 'utf8')).toBe(`${rotated.token}\n`)
   expect(existsSync(staged())).toBe(false)

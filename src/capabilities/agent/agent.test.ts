@@ -330,7 +330,7 @@ describe('signing a browser in', () => {
     expect(await link.refused('task_list')).toMatchObject({ code: 'PERMISSION_DENIED' })
     expect(await link.refused('token_link')).toMatchObject({ code: 'PERMISSION_DENIED' })
     expect(await app.app.kernel.authenticate(link.secret)).toMatchObject({ stale: expect.stringContaining('token_redeem') })
-    expect(await app.owner.refused('token_redeem')).toMatchObject({ code: 'INVALID_INPUT' })
+    expect(await app.owner.refused('token_redeem')).toMatchObject({ code: 'PERMISSION_DENIED' })
   })
 
   test('[A13] neither an agent nor a person on the default lane makes one, and after an hour it is none', async () => {

@@ -253,7 +253,7 @@ export const redeem = defineTool({
     const store = agentStore(ctx.tx)
     const used = ctx.principal.only === REDEEM ? ctx.principal.tokenId : undefined
     if (!used)
-      return refuse('INVALID_INPUT', 'Only the secret of a sign-in link is redeemed.', { next_tool: 'token_link', next_arguments: {} })
+      return refuse('PERMISSION_DENIED', 'Only the secret of a sign-in link is redeemed.', { next_tool: 'token_link', next_arguments: {} })
     if (!(await store.endToken(used, 'used', ctx.now))) return refuse('AUTH_STALE_TOKEN', 'This link was used just now.')
     ctx.emit(tokenEnded({ subject: used, audience: 'people' }, { holder_id: ctx.principal.id, why: 'used' }))
     const expiresAt = ctx.now + ctx.setting<number>('dashboard.sign_in_days') * 24 * HOUR_MS

@@ -1,7 +1,7 @@
 import { notFound } from '../../kernel/id.ts'
 import type { Registry } from '../../kernel/registry.ts'
 import type { Tool } from '../../kernel/tool.ts'
-import { commandLine, curl } from './example.ts'
+import { curl, typedLine } from './example.ts'
 import { type Field, fieldsOf, type JsonSchema, limitsOf, single, typeOf } from './json-schema.ts'
 import { block, code, codes, page, prose, table } from './markdown.ts'
 
@@ -52,7 +52,7 @@ function section(tool: Tool): string[] {
     ...refusals(fields, tool),
     'Example, as MCP arguments, on the command line and over HTTP:',
     block('json', short(tool.example ?? {})),
-    block('sh', `${commandLine(tool)}\n\n${curl(tool)}`),
+    block('sh', `${typedLine(tool)}\n\n${curl(tool)}`),
   ]
 }
 

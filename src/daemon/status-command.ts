@@ -1,0 +1,201 @@
+import { parseArgs } from 'node:util'
+import { Refusal } from '../kernel/error.ts'
+import { call, type Reach, type Row } from '../surfaces/cli/call.ts'
+import type { Look } from '../surfaces/cli/cell.ts'
+import { answering } from '../surfaces/cli/index.ts'
+import { named } from '../surfaces/cli/names.ts'
+import { withProgress } from '../surfaces/cli/progress.ts'
+import { type Property, propertiesOf } from '../surfaces/cli/schema.ts'
+import { asJson, lookFor } from '../surfaces/cli/show.ts'
+import { table } from '../surfaces/cli/table.ts'
+import type { Terminal } from '../surfaces/cli/terminal.ts'
+import { plain } from '../surfaces/cli/text.ts'
+import { watch } from '../surfaces/cli/watch.ts'
+import { bytes, span } from '../surfaces/cli/when.ts'
+
+const HELP = `signalbox status: what needs you now, what goes on, and how the daemon is.
+
+  --watch    draw it again whenever something changes, until Ctrl-C
+  --json     print JSON
+`
+
+const OPEN = ['REVIEW', 'IN_PROGRESS', 'BACKLOG'] as const
+const PAGE = 200
+const MOST_PAGES = 10
+const SHOWN = 8
+
+interface Task extends Row {
+  handle: string
+  status: string
+  attention: string | null
+}
+
+interface Agent extends Row {
+  handle: string
+  state: string
+}
+
+interface Status extends Row {
+  daemon: Row & { url: string; version: string; ok: boolean; uptime_seconds: number; engine: string; size_bytes: number }
+  notices: string[]
+  needs_you: Task[]
+  stuck_effects: (Row & { id: string })[]
+  tasks: Record<string, number>
+  agents: Agent[]
+}
+
+export async function statusCommand(args: string[], { reach, terminal }: { reach: Reach; terminal: Terminal }): Promise<number> {
+  const options = { watch: { type: 'boolean' }, json: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } } as const
+  const { json = false, help, ...values } = parseArgs({ args, options }).values
+  if (help) {
+    terminal.out(HELP)
+    return 0
+  }
+  const draw = async (status: Row) => inWords(status as Status, await lookFor(status, reach, terminal))
+  const forPrograms = json || !terminal.tty.out
+  return answering(json, terminal, async () => {
+    if (values.watch) return watch({ title: 'signalbox status', json: forPrograms, look: () => gather(reach), draw }, reach, terminal)
+    const status = await withProgress(terminal, 'Look around', () => gather(reach))
+    terminal.out(forPrograms ? asJson(status, json) : await draw(status))
+    return 0
+  })
+}
+
+/** Several looks, one after the other where one needs the other: no tool of its own, so it shows what the others show. */
+async function gather(reach: Reach): Promise<Status> {
+  const [health, open, done, agents, effects] = await Promise.all([
+    call(reach, 'system_health', {}),
+    tasks(reach),
+    call(reach, 'task_list', { status: ['DONE'], limit: PAGE }),
+    call(reach, 'agent_list', { limit: PAGE }),
+    call(reach, 'effect_list', {}).catch(unlessForbidden),
+  ])
+  const { version, ok, uptime_seconds, database, notices } = health as Row & { database: Row }
+  const { engine, size_bytes } = database
+  const count = (status: string) => open.filter((task) => task.status === status).length
+  return {
+    daemon: { url: reach.daemon().url, version, ok, uptime_seconds, engine, size_bytes } as Status['daemon'],
+    notices: notices as string[],
+    needs_you: OPEN.flatMap((status) => open.filter((task) => task.attention === 'human' && task.status === status)),
+    stuck_effects: (effects?.effects ?? []) as Status['stuck_effects'],
+    tasks: Object.fromEntries([...OPEN.map((status) => [status, count(status)]), ['DONE', (done.tasks as Row[]).length]]),
+    agents: agents.agents as Agent[],
+  }
+}
+
+async function tasks(reach: Reach): Promise<Task[]> {
+  const found: Task[] = []
+  let after: string | undefined
+  for (let page = 0; page < MOST_PAGES; page++) {
+    const { tasks, next } = await call(reach, 'task_list', { status: OPEN, limit: PAGE, after })
+    found.push(...(tasks as Task[]))
+    if (typeof next !== 'string') break
+    after = next
+  }
+  return found
+}
+
+/** An agent that looks at the status may not see what is only for operators. */
+function unlessForbidden(error: unknown): undefined {
+  if (error instanceof Refusal && error.body.code === 'PERMISSION_DENIED') return undefined
+  throw error
+}
+
+function inWords(status: Status, look: Look): string {
+  const needs = [notices(status, look), ...waiting(status, look), stuck(status, look)].filter(Boolean)
+  return [headline(status, look), ...(needs.length ? needs : [nothing(status)]), counts(status, look), agents(status, look)]
+    .filter(Boolean)
+    .join('\n')
+}
+
+function headline({ daemon }: Status, look: Look): string {
+  const how = daemon.ok ? look.paint('green', 'healthy') : look.paint('red', 'not well')
+  return `Signalbox ${daemon.version} at ${daemon.url}: ${how}, up ${span(daemon.uptime_seconds)}, ${daemon.engine} ${bytes(daemon.size_bytes)}\n`
+}
+
+function notices({ notices }: Status, look: Look): string {
+  return notices.map((notice) => `${look.paint('yellow', '!')} ${plain(notice)}\n`).join('')
+}
+
+/** What a person does with a task that waits for them, by its status. */
+interface Todo {
+  title: string
+  next(task: string, agent: string | undefined): string[]
+}
+
+const TODO: Record<(typeof OPEN)[number], Todo> = {
+  REVIEW: {
+    title: 'To review',
+    next: (task) => [`signalbox task get ${task}`, `signalbox task close ${task} REASON`, `signalbox task move ${task} IN_PROGRESS`],
+  },
+  IN_PROGRESS: { title: 'In progress, but nobody is on it', next: assign },
+  BACKLOG: { title: 'Ready to hand out', next: assign },
+}
+
+const BEGUN = { title: 'Handed out, but not begun', next: (task: string) => [`signalbox task move ${task} IN_PROGRESS`] }
+
+function assign(task: string, agent: string | undefined): string[] {
+  return agent
+    ? [`signalbox task assign ${task} ${agent}`]
+    : ['signalbox agent invite --role worker', `signalbox task assign ${task} AGENT`]
+}
+
+function waiting(status: Status, look: Look): string[] {
+  const { needs_you } = status
+  const idle = status.agents.find((agent) => agent.state === 'IDLE' && agent.role === 'worker')?.handle
+  return OPEN.flatMap((name) => {
+    const own = needs_you.filter((task) => task.status === name)
+    if (name !== 'BACKLOG') return [group(own, TODO[name], idle, look)]
+    const [given, free] = [own.filter((task) => task.assignee_id), own.filter((task) => !task.assignee_id)]
+    return [group(given, BEGUN, idle, look), group(free, TODO[name], idle, look)]
+  })
+}
+
+function group(tasks: Task[], { title, next }: Todo, idle: string | undefined, look: Look): string {
+  const [first] = tasks
+  if (!first) return ''
+  const shown = tasks
+    .slice(0, SHOWN)
+    .map(({ handle, title, priority, assignee_id, updated_at }) => ({ handle, title, priority, assignee_id, updated_at }))
+  const more = tasks.length > SHOWN ? `  … and ${tasks.length - SHOWN} more: signalbox task list --status ${first.status}\n` : ''
+  return section(title, rows(shown, 'task_list', 'tasks', look) + more, next(first.handle, idle), look)
+}
+
+function stuck({ stuck_effects: stuck }: Status, look: Look): string {
+  const [first] = stuck
+  if (!first) return ''
+  const next = [`signalbox effect retry ${first.id}`, `signalbox effect drop ${first.id}`]
+  return section('Stuck outside of Signalbox', rows(stuck.slice(0, SHOWN), 'effect_list', 'effects', look), next, look)
+}
+
+function nothing({ tasks, agents }: Status): string {
+  const any = Object.values(tasks).some(Boolean)
+  if (any) return 'Nothing needs you.\n'
+  const begin = ['signalbox project create "My project"', 'signalbox task create "First task"']
+  return `Nothing needs you: there are no tasks yet. Begin with:\n\n${[...begin, ...(agents.length ? [] : ['signalbox agent invite worker'])].map((line) => `  ${line}\n`).join('')}`
+}
+
+function counts({ tasks }: Status, look: Look): string {
+  const shown = Object.entries(tasks).map(([name, count]) => `${count}${name === 'DONE' && count >= PAGE ? '+' : ''} ${name}`)
+  return `${look.paint('bold', 'Tasks')}   ${shown.join(', ')}\n`
+}
+
+function agents({ agents }: Status, look: Look): string {
+  const alive = agents.filter((agent) => agent.state !== 'STOPPED')
+  if (!agents.length) return ''
+  const stopped = agents.length - alive.length
+  const shown = alive
+    .slice(0, SHOWN * 2)
+    .map(({ handle, role, state, task_id, last_active_at }) => ({ handle, role, state, task_id, last_active_at }))
+  const note = stopped ? `  ${stopped} stopped\n` : ''
+  return section('Agents', (alive.length ? rows(shown, 'agent_list', 'agents', look) : '') + note, [], look)
+}
+
+function rows(list: Row[], tool: string, key: string, look: Look): string {
+  const schema = propertiesOf(named(tool)?.outputJson as Property)[key]?.items
+  return table(list, schema, key.replace(/s$/, ''), { ...look, columns: look.columns - 2 }).replace(/^(?=.)/gm, '  ')
+}
+
+function section(title: string, text: string, next: string[], look: Look): string {
+  return `${look.paint('bold', title)}\n${text}${next.map((line) => `  ${look.paint('dim', '→')} ${line}\n`).join('')}`
+}

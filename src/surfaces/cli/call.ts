@@ -1,0 +1,109 @@
+import { CODES, type ErrorBody, Refusal, refuse } from '../../kernel/error.ts'
+import { inCommands, named } from './names.ts'
+import { commandLine } from './shell.ts'
+import { painter } from './style.ts'
+import type { Terminal } from './terminal.ts'
+import { plain } from './text.ts'
+
+/** Where the daemon is, and who calls. Asked for only when something is sent. */
+export interface Reach {
+  version: string
+  daemon(): Daemon
+}
+
+export interface Daemon {
+  url: string
+  /** None: no daemon of ours runs, so whoever listens there is a stranger and hears nothing. */
+  token: string | undefined
+  /** Why this address, and where else it might be: said when nobody answers there. */
+  why: string
+}
+
+export type Row = Record<string, unknown>
+type Answered = { ok: true; result: Row } | { ok: false; error: ErrorBody }
+
+export interface CallOptions {
+  actFor?: string
+  signal?: AbortSignal
+}
+
+/** One call; a refusal is thrown. */
+export async function call(reach: Reach, name: string, input: object, options: CallOptions = {}): Promise<Row> {
+  const daemon = reach.daemon()
+  const headers = { ...headersFor(daemon, reach), ...(options.actFor ? { 'signalbox-act-for': options.actFor } : {}) }
+  const init = { method: 'POST', headers, body: JSON.stringify(input), signal: options.signal }
+  const response = await request(daemon, `/api/tools/${name}`, init)
+  const answer = await (response.json() as Promise<Answered>).catch(() => stranger(daemon))
+  if (!answer.ok) throw new Refusal(answer.error ?? stranger(daemon))
+  return answer.result
+}
+
+/** A wait that the server cut short is taken up again where it stopped, until the time that was asked for is over. */
+export async function callUntilAnswered(reach: Reach, name: string, input: Row, options: CallOptions = {}): Promise<Row> {
+  const began = performance.now()
+  let next = input
+  for (;;) {
+    const result = await call(reach, name, next, options)
+    if (result.resume !== true) return result
+    const asked = input.timeout_seconds
+    const left = typeof asked === 'number' ? asked - (performance.now() - began) / 1_000 : undefined
+    if (left !== undefined && left <= 0) return result
+    next = { ...input, cursor: result.cursor, ...(left === undefined ? {} : { timeout_seconds: left }) }
+  }
+}
+
+/** The live stream of events, from `last` on. Undefined: nobody answered. */
+export async function openStream(reach: Reach, last: string | undefined, signal?: AbortSignal): Promise<Response | undefined> {
+  const daemon = reach.daemon()
+  if (!daemon.token) return undefined
+  const headers = { ...headersFor(daemon, reach), ...(last ? { 'last-event-id': last } : {}) }
+  const response = await fetch(`${daemon.url}/api/events`, { headers, signal }).catch(() => undefined)
+  if (response && !response.ok) throw new Refusal(((await response.json()) as { error: ErrorBody }).error)
+  return response
+}
+
+export function unreachable({ url, why }: Daemon): never {
+  throw refuse('DISCONNECTED', `No Signalbox answers at ${new URL(url).origin} (${why}).`, {
+    hint: 'Start it with: signalbox serve   (in a checkout: npm start)',
+  })
+}
+
+/** Says what went wrong and returns the exit code of its class. */
+export function report({ body }: Refusal, json: boolean, terminal: Terminal, help?: string): number {
+  if (json) terminal.out(`${JSON.stringify({ error: body }, null, 2)}\n`)
+  else terminal.err(inWords(body, terminal) + (help && body.code === 'INVALID_INPUT' ? `${help}\n` : ''))
+  return CODES[body.code]?.exit ?? 1
+}
+
+function inWords(error: ErrorBody, terminal: Terminal): string {
+  const paint = painter(terminal.colours && terminal.tty.err)
+  const next = error.next_tool ? named(error.next_tool) : undefined
+  // A hint that names the command already says it.
+  const command = next && !error.hint?.includes(next.name) ? commandLine(next, error.next_arguments ?? {}) : undefined
+  return [
+    `${paint('red', error.code)}: ${plain(inCommands(error.message))}`,
+    error.hint && plain(inCommands(error.hint)),
+    error.suggestions?.length && `Perhaps: ${plain(inCommands(error.suggestions.join(', ')))}`,
+    command && `Next: ${plain(command)}`,
+  ]
+    .filter(Boolean)
+    .map((line) => `${line}\n`)
+    .join('')
+}
+
+function headersFor(daemon: Daemon, reach: Reach): Record<string, string> {
+  if (!daemon.token) unreachable(daemon)
+  return {
+    authorization: `Bearer ${daemon.token}`,
+    'content-type': 'application/json',
+    'user-agent': `signalbox-cli/${reach.version}`,
+  }
+}
+
+async function request(daemon: Daemon, path: string, init: RequestInit): Promise<Response> {
+  return (await fetch(daemon.url + path, init).catch(() => undefined)) ?? unreachable(daemon)
+}
+
+function stranger({ url, why }: Daemon): never {
+  throw refuse('DISCONNECTED', `What answers at ${new URL(url).origin} (${why}) is not Signalbox.`)
+}

@@ -1,0 +1,48 @@
+import stringWidth from 'string-width'
+
+const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
+
+/** Text from outside is shown, never obeyed: control characters (colours, cursor moves, clipboard) are made visible. */
+export function plain(text: string): string {
+  return text.replace(/[^\P{Cc}\t\n]|[\u202a-\u202e\u2066-\u2069]/gu, '\ufffd')
+}
+
+export function oneLine(text: string): string {
+  return plain(text).replace(/\s+/g, ' ').trim()
+}
+
+/** Columns that it takes on a terminal: a Chinese character takes two, a combining accent none. */
+export const width = (text: string): number => stringWidth(text)
+
+export function pad(text: string, to: number): string {
+  return text + ' '.repeat(Math.max(0, to - width(text)))
+}
+
+/** At most `to` columns, with … in the place of what is left out. */
+export function cut(text: string, to: number): string {
+  if (width(text) <= to) return text
+  let kept = ''
+  let taken = 0
+  for (const { segment } of graphemes.segment(text)) {
+    taken += width(segment)
+    if (taken > to - 1) break
+    kept += segment
+  }
+  return `${kept.trimEnd()}…`
+}
+
+/** Lines of at most `to` columns, broken between words; what is longer than a line is left whole, so that it can be copied. */
+export function wrap(text: string, to: number): string[] {
+  return text.split('\n').flatMap((line) => {
+    const lines: string[] = []
+    let current = ''
+    for (const word of line.split(/(?<=\s)(?=\S)/)) {
+      if (current && width(current + word.trimEnd()) > to) {
+        lines.push(current.trimEnd())
+        current = ''
+      }
+      current += word
+    }
+    return [...lines, current.trimEnd()]
+  })
+}

@@ -1,0 +1,147 @@
+import { stripVTControlCharacters } from 'node:util'
+import stringWidth from 'string-width'
+import { describe, expect, test } from 'vitest'
+import type { Look } from './cell.ts'
+import { named } from './names.ts'
+import type { Property } from './schema.ts'
+import { painter } from './style.ts'
+import { wantsColours } from './terminal.ts'
+import { cut, wrap } from './text.ts'
+import { view } from './view.ts'
+import { ago } from './when.ts'
+
+const NOW = Date.parse('2026-01-01T12:00:00Z')
+const at = (seconds: number) => new Date(NOW - seconds * 1_000).toISOString()
+const ANN = `agent_${'0'.repeat(36)}`
+const look = (more: Partial<Look> = {}): Look => ({
+  columns: 80,
+  paint: painter(false),
+  handles: new Map([[ANN, 'ann']]),
+  now: NOW,
+  ...more,
+})
+
+function task(n: number, more: object = {}) {
+  return {
+    id: `task_${String(n).padStart(36, '0')}`,
+    handle: `T-${n}`,
+    project_id: 'web',
+    title: `Task number ${n}`,
+    status: n % 2 ? 'REVIEW' : 'BACKLOG',
+    task_type: 'AUTO',
+    priority: n % 2 ? 'high' : 'low',
+    assignee_id: n % 2 ? ANN : null,
+    parent_id: null,
+    blocked_by: [],
+    attention: n % 2 ? 'running' : 'human',
+    version: 3,
+    created_at: at(90_000),
+    updated_at: at(n * 60),
+    ...more,
+  }
+}
+
+const tasks = (list: object[], more: Partial<Look> = {}) =>
+  view({ tasks: list, next: null, cursor: 'x' }, named('task_list')?.outputJson as Property, 'task', look(more))
+
+describe('tables', () => {
+  test('[E44] handles stand for ids, times are relative, what says nothing is left out', () => {
+    expect(tasks([task(1), task(2)], { columns: 72 })).toBe(
+      [
+        'TASK  TITLE          STATUS   PRIORITY  ASSIGNEE  ATTENTION  UPDATED',
+        'T-1   Task number 1  REVIEW   high      ann       running    1 min ago',
+        'T-2   Task number 2  BACKLOG  low       -         human      2 min ago',
+        '',
+      ].join('\n'),
+    )
+  })
+
+  test('[E44] no line is wider than the terminal, and the title stays readable', () => {
+    const list = [
+      task(1, { title: 'A title that is much longer than what fits beside all the other columns of a narrow terminal' }),
+      task(2),
+    ]
+    for (const columns of [40, 60, 80, 120, 200]) {
+      const lines = tasks(list, { columns }).split('\n')
+      expect(lines.filter((line) => stringWidth(line) > columns)).toEqual([])
+      expect(lines[1]).toMatch(/^T-1 +A title that is much/)
+    }
+    expect(tasks(list, { columns: 60 })).toContain('…')
+    expect(tasks(list, { columns: 200 })).not.toContain('…')
+  })
+
+  test('[E44] wide characters, emoji and accents keep the columns in line', () => {
+    const titles = ['日本語のタイトル', '👩‍👩‍👧 family', 'e\u0301te\u0301', 'plain']
+    const lines = tasks(titles.map((title, i) => task(i, { title, status: 'BACKLOG' })))
+      .trimEnd()
+      .split('\n')
+    const starts = lines.slice(1).map((line) => stringWidth(line.slice(0, line.indexOf('BACKLOG'))))
+    expect(new Set(starts).size).toBe(1)
+    expect(cut('日本語のタイトル', 7)).toBe('日本語…')
+    expect(stringWidth(cut('👩‍👩‍👧👩‍👩‍👧👩‍👩‍👧', 4))).toBeLessThanOrEqual(4)
+  })
+
+  test('[E44] a thing is a headline and its fields; long text is wrapped, sentences stand below each other', () => {
+    const words = 'word '.repeat(30).trim()
+    const thing = {
+      ...task(1),
+      description: `${words}\n\nend`,
+      acceptance_criteria: ['It works', words],
+      dependencies: [],
+      dependents: [],
+      notes: [],
+    }
+    const shown = view({ task: thing }, named('task_get')?.outputJson as Property, 'task', look({ columns: 64 }))
+    const lines = shown.split('\n')
+    expect(lines[0]).toBe('T-1  Task number 1')
+    expect(lines.filter((line) => stringWidth(line) > 64)).toEqual([])
+    expect(shown).toMatch(/^acceptance criteria {2}- It works\n {21}- word word/m)
+    expect(shown).not.toContain('dependents')
+  })
+
+  test('[E44] times in words', () => {
+    expect([0, 59, 60, 3_599, 7_200, 200_000, 40 * 86_400, -120].map((s) => ago(at(s), NOW))).toEqual([
+      'just now',
+      '59 s ago',
+      '1 min ago',
+      '59 min ago',
+      '2 h ago',
+      '2 d ago',
+      '2025-11-22',
+      'in 2 min',
+    ])
+    expect(wrap('a bb ccc', 4)).toEqual(['a bb', 'ccc'])
+  })
+})
+
+describe('safety and colours', () => {
+  test('[E45] control characters and direction marks from data are made visible, in tables and in fields', () => {
+    const evil = 'x\u001b[2J\u001b]52;c;aGk=\u0007\r\u009b31m\u202egnp'
+    for (const shown of [
+      tasks([task(1, { title: evil }), task(2)]),
+      view(
+        { task: { ...task(1), title: evil, description: evil, blocked_by: [evil] } },
+        named('task_get')?.outputJson as Property,
+        'task',
+        look(),
+      ),
+      view({ [evil]: evil, data: { [evil]: evil } }, {}, 'x', look()),
+    ]) {
+      expect(shown).toContain('\ufffd')
+      expect(shown).not.toMatch(/[^\P{Cc}\n]|[\u202a-\u202e]/u)
+    }
+  })
+
+  test('[E46] colours are for terminals that want them', () => {
+    expect(wantsColours({}, true)).toBe(true)
+    expect(wantsColours({}, false)).toBe(false)
+    expect(wantsColours({ NO_COLOR: '1' }, true)).toBe(false)
+    expect(wantsColours({ NO_COLOR: '' }, true)).toBe(true)
+    expect(wantsColours({ TERM: 'dumb' }, true)).toBe(false)
+    expect(wantsColours({ FORCE_COLOR: '1' }, false)).toBe(true)
+    expect(wantsColours({ FORCE_COLOR: '0' }, true)).toBe(false)
+    const coloured = tasks([task(1), task(2)], { paint: painter(true) })
+    expect(coloured).toContain('\u001b[33mREVIEW')
+    expect(stripVTControlCharacters(coloured)).toBe(tasks([task(1), task(2)]))
+  })
+})
