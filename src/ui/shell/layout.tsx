@@ -16,19 +16,11 @@ import { chooseTheme, chosenTheme, type Theme } from './theme.ts'
 
 /** What stands around every screen. */
 export function Layout() {
-  const navigate = useNavigate()
   const stream = useStreamState()
   const [palette, setPalette] = useState(false)
   const [help, setHelp] = useState(false)
   useHotkeys('mod+k', () => setPalette(true), { preventDefault: true, enableOnFormTags: true })
   useHotkeys('shift+slash', () => setHelp(true), { useKey: false })
-  useHotkeys(
-    navigation.map((panel) => `g>${panel.nav.key}`),
-    (_, { keys }) => {
-      const wanted = navigation.find((panel) => panel.nav.key === keys?.at(-1))
-      if (wanted) void navigate({ to: wanted.path })
-    },
-  )
   return (
     <div className="shell">
       <a className="skip" href="#main">
@@ -40,13 +32,8 @@ export function Layout() {
           <span>Signalbox</span>
         </Link>
         <ul>
-          {navigation.map(({ path, title, nav: { icon: Icon } }) => (
-            <li key={path}>
-              <Link to={path} className="side-link" activeProps={{ 'aria-current': 'page' }}>
-                <Icon aria-hidden />
-                <span>{title}</span>
-              </Link>
-            </li>
+          {navigation.map((panel) => (
+            <Place key={panel.path} {...panel} />
           ))}
         </ul>
         <div className="side-foot">
@@ -55,7 +42,7 @@ export function Layout() {
       </nav>
       <div className="stage">
         <header className="top">
-          <Link to="/" className="brand top-brand">
+          <Link to="/" className="brand top-brand" aria-label="Signalbox">
             <Mark />
           </Link>
           <button type="button" className="find" onClick={() => setPalette(true)}>
@@ -79,6 +66,20 @@ export function Layout() {
       <Palette open={palette} onClose={() => setPalette(false)} />
       <KeysHelp open={help} onClose={() => setHelp(false)} />
     </div>
+  )
+}
+
+/** Each listens for its own keys: several sequences in one listener share what was typed, and none is ever complete. */
+function Place({ path, title, nav: { icon: Icon, key } }: (typeof navigation)[number]) {
+  const navigate = useNavigate()
+  useHotkeys(`g>${key}`, () => void navigate({ to: path }))
+  return (
+    <li>
+      <Link to={path} className="side-link" activeProps={{ 'aria-current': 'page' }}>
+        <Icon aria-hidden />
+        <span>{title}</span>
+      </Link>
+    </li>
   )
 }
 
