@@ -55,7 +55,7 @@ export function Layout() {
       </nav>
       <div className="stage">
         <header className="top">
-          <Link to="/" className="brand top-brand">
+          <Link to="/" className="brand top-brand" aria-label="Signalbox">
             <Mark />
           </Link>
           <button type="button" className="find" onClick={() => setPalette(true)}>
