@@ -1,4 +1,12 @@
-import { type QueryClient, type QueryKey, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import {
+  type InfiniteData,
+  type QueryClient,
+  type QueryKey,
+  useInfiniteQuery,
+  useMutation,
+  useQuery,
+  useQueryClient,
+} from '@tanstack/react-query'
 import { createContext, type ReactNode, useContext, useEffect, useRef, useState } from 'react'
 import { type CallError, call, type Input, type Output, type ToolName } from './client.ts'
 import { showError, showSuccess } from './kit/toasts.tsx'
@@ -6,12 +14,20 @@ import { EventStream, type LiveEvent, type StreamState } from './stream.ts'
 
 type Listener = (events: LiveEvent[]) => void
 
-const Live = createContext<{ state: StreamState; subscribe(listener: Listener): () => void } | undefined>(undefined)
+interface Connection {
+  state: StreamState
+  /** How often the log was replaced by another one since the page was opened. */
+  replaced: number
+  subscribe(listener: Listener): () => void
+}
+
+const Live = createContext<Connection | undefined>(undefined)
 
 /** The connection of the page. What is below it is drawn once the stream is open: rows that are read then can only be repeated by it. */
 export function LiveProvider({ token, onRefused, children }: { token: string; onRefused(): void; children: ReactNode }) {
   const queries = useQueryClient()
   const [state, setState] = useState<StreamState>('connecting')
+  const [replaced, setReplaced] = useState(0)
   const listeners = useRef(new Set<Listener>())
   const refused = useRef(onRefused)
   refused.current = onRefused
@@ -26,7 +42,10 @@ export function LiveProvider({ token, onRefused, children }: { token: string; on
         setState(next)
         if (next === 'refused') refused.current()
       },
-      reset: () => void queries.invalidateQueries(),
+      reset() {
+        setReplaced((times) => times + 1)
+        void queries.invalidateQueries()
+      },
     })
     return () => stream.close()
   }, [token, queries])
@@ -35,11 +54,16 @@ export function LiveProvider({ token, onRefused, children }: { token: string; on
     listeners.current.add(listener)
     return () => void listeners.current.delete(listener)
   })
-  return <Live value={{ state, subscribe }}>{children}</Live>
+  return <Live value={{ state, replaced, subscribe }}>{children}</Live>
 }
 
 export function useStreamState(): StreamState {
   return useContext(Live)?.state ?? 'connecting'
+}
+
+/** Another number, another log: what a screen gathered from the stream is of no use any more. */
+export function useReplaced(): number {
+  return useContext(Live)?.replaced ?? 0
 }
 
 /** Called with what just happened, in the order in which it happened. */
@@ -64,6 +88,52 @@ export function useTool<N extends ToolName>(tool: N, input: Input<N>, { follows,
     meta: { follows: follows ?? [nounOf(tool)] },
     enabled,
   })
+}
+
+/** A read that takes its time: made when somebody asks for it, and not again by itself. */
+export function useLook<N extends ToolName>(tool: N) {
+  return useMutation<Output<N>, CallError, Input<N>>({ mutationFn: (input) => call(tool, input) })
+}
+
+type PagedTool = { [N in ToolName]: Output<N> extends { next: string | null } ? N : never }[ToolName]
+type Page<N extends PagedTool> = Output<N> & { next: string | null }
+
+/** The name under which a tool takes `next` of the page before. */
+type PageField<N extends PagedTool> = keyof Input<N> & ('after' | 'before')
+
+/** All pages of a read tool: for lists that people keep short, and want whole. */
+export function useAll<N extends PagedTool>(tool: N, input: Input<N>, by: PageField<N>, { follows, enabled }: ReadOptions = {}) {
+  return useQuery<Page<N>[], CallError>({
+    queryKey: [tool, input, 'all'],
+    async queryFn({ signal }) {
+      const pages: Page<N>[] = []
+      let from: string | null = null
+      do {
+        const page: Page<N> = await readPage(tool, { ...(input as object), limit: 200 }, by, from, signal)
+        pages.push(page)
+        from = page.next
+      } while (from !== null)
+      return pages
+    },
+    meta: { follows: follows ?? [nounOf(tool)] },
+    enabled,
+  })
+}
+
+/** Page after page of a read tool, as somebody scrolls. It is forgotten when they leave: the log has gone on by then. */
+export function usePages<N extends PagedTool>(tool: N, input: Input<N>, by: PageField<N>) {
+  return useInfiniteQuery<Page<N>, CallError, InfiniteData<Page<N>>, QueryKey, string | null>({
+    queryKey: [tool, input, 'pages'],
+    queryFn: ({ signal, pageParam }) => readPage(tool, input as object, by, pageParam, signal),
+    initialPageParam: null,
+    getNextPageParam: (page) => page.next,
+    meta: { follows: [] },
+    gcTime: 0,
+  })
+}
+
+function readPage<N extends PagedTool>(tool: N, input: object, by: string, from: string | null, signal: AbortSignal): Promise<Page<N>> {
+  return call(tool, { ...input, ...(from === null ? {} : { [by]: from }) } as Input<N>, { signal }) as Promise<Page<N>>
 }
 
 interface ActionOptions<N extends ToolName> {

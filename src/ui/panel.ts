@@ -1,5 +1,6 @@
 import type { LucideIcon } from 'lucide-react'
 import type { ReactNode } from 'react'
+import type { LiveEvent } from './stream.ts'
 
 /** A screen of the dashboard. A capability's `panel.tsx` exports `panels`; the shell finds them by themselves. */
 export interface Panel {
@@ -14,3 +15,6 @@ export interface Panel {
 export function definePanels(...panels: Panel[]): Panel[] {
   return panels
 }
+
+/** Events in words, by their type; each goes on after the name of who did it. A capability's `panel.tsx` exports them as `sentences`. */
+export type Sentences = Record<string, (event: LiveEvent) => ReactNode>

@@ -1,6 +1,6 @@
-import type { Panel } from './panel.ts'
+import type { Panel, Sentences } from './panel.ts'
 
-const found = import.meta.glob<{ panels: Panel[] }>('../capabilities/*/panel.tsx', { eager: true })
+const found = import.meta.glob<{ panels: Panel[]; sentences?: Sentences }>('../capabilities/*/panel.tsx', { eager: true })
 
 /** Every screen that a capability brings: a file in its folder is all it takes. */
 export const panels: Panel[] = Object.values(found)
@@ -8,3 +8,9 @@ export const panels: Panel[] = Object.values(found)
   .sort((a, b) => (a.nav?.order ?? Infinity) - (b.nav?.order ?? Infinity))
 
 export const navigation = panels.filter((panel): panel is Panel & { nav: NonNullable<Panel['nav']> } => panel.nav !== undefined)
+
+const sentences: Sentences = Object.assign({}, ...Object.values(found).map((file) => file.sentences))
+
+export function sentenceOf(type: string): Sentences[string] | undefined {
+  return Object.hasOwn(sentences, type) ? sentences[type] : undefined
+}

@@ -30,6 +30,8 @@ export class EventStream {
   #cursor: string | undefined
   #batch: LiveEvent[] = []
   #hurry: (() => void) | undefined
+  #opened = false
+  #replaced = false
 
   constructor(token: string, handlers: Handlers) {
     this.#token = token
@@ -55,10 +57,11 @@ export class EventStream {
       if (outcome === 'refused') return this.#handlers.state('refused')
       if (outcome === 'reset') {
         this.#cursor = undefined
-        this.#handlers.reset()
+        this.#replaced = true
         continue
       }
-      this.#handlers.state('lost')
+      // Before the first opening nothing may be read: what happens until then is in no stream.
+      if (this.#opened) this.#handlers.state('lost')
       pause = outcome === 'cut' ? FIRST_RETRY_MS : Math.min(pause * 2, LAST_RETRY_MS)
       await this.#waited(pause * (0.75 + Math.random() / 2))
     }
@@ -99,7 +102,11 @@ export class EventStream {
     for (const line of frame.split('\n')) {
       if (line.startsWith('id: ')) {
         this.#cursor = line.slice(4)
+        this.#opened = true
         this.#handlers.state('live')
+        // Read again only now: what the new log gets from here on is in this stream.
+        if (this.#replaced) this.#handlers.reset()
+        this.#replaced = false
       } else if (line.startsWith('data: ')) this.#hand(JSON.parse(line.slice(6)) as LiveEvent)
     }
   }

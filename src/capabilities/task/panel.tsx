@@ -7,3 +7,5 @@ export const panels = definePanels(
   { path: '/board', title: 'Board', component: Board, nav: { icon: SquareKanban, order: 1, key: 'b' } },
   { path: '/task/$task', title: 'Task', component: TaskPage },
 )
+
+export { sentences } from './panel/sentences.tsx'

@@ -11,11 +11,13 @@ interface DialogProps {
   description?: ReactNode
   children: ReactNode
   wide?: boolean
+  /** Closing loses something: a click beside it is not enough. */
+  firm?: boolean
 }
 
-export function Dialog({ open, onClose, title, description, children, wide }: DialogProps) {
+export function Dialog({ open, onClose, title, description, children, wide, firm }: DialogProps) {
   return (
-    <Base.Root open={open} onOpenChange={(next) => !next && onClose()}>
+    <Base.Root open={open} disablePointerDismissal={firm} onOpenChange={(next) => !next && onClose()}>
       <Base.Portal>
         <Base.Backdrop className="backdrop" />
         <Base.Popup className={`dialog ${wide ? 'dialog-wide' : ''}`}>

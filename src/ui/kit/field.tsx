@@ -36,6 +36,15 @@ export function SelectField({ label, help, error, children, ...rest }: Label & S
   )
 }
 
+/** Yes or no. */
+export function CheckField({ label, help, error, ...rest }: Label & InputHTMLAttributes<HTMLInputElement>) {
+  return (
+    <Labelled label={label} help={help} error={error}>
+      {(own) => <input className="check" type="checkbox" {...rest} {...own} />}
+    </Labelled>
+  )
+}
+
 interface Own {
   id: string
   'aria-describedby'?: string

@@ -1,5 +1,5 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
-import { type Key, type ReactNode, useEffect, useRef } from 'react'
+import { type Key, type ReactNode, useEffect, useLayoutEffect, useRef } from 'react'
 
 interface Props<T> {
   items: T[]
@@ -27,6 +27,17 @@ export function VirtualList<T>({ items, keyOf, estimate, onEnd, className = '', 
   useEffect(() => {
     if (items.length && last >= items.length - 1) onEnd?.()
   }, [last, items.length, onEnd])
+  // What was put on top must not push away what somebody reads further down.
+  const first = useRef<Key>(undefined)
+  const top = items[0] && keyOf(items[0])
+  useLayoutEffect(() => {
+    const before = first.current
+    first.current = top
+    const list = scroller.current
+    if (before === undefined || before === top || !list || list.scrollTop === 0) return
+    const added = items.findIndex((item) => keyOf(item) === before)
+    list.scrollTop += virtual.measurementsCache[added]?.start ?? 0
+  })
   return (
     <ul ref={scroller} className={`virtual ${className}`} aria-label={label}>
       <li className="virtual-space" aria-hidden style={{ height: virtual.getTotalSize() }} />

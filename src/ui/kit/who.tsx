@@ -6,6 +6,7 @@ export interface Known {
   handle: string
   name: string
   kind: 'person' | 'agent' | 'system'
+  owner?: boolean
 }
 
 /** Everybody who can be the author of something, by id. */

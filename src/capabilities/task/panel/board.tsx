@@ -7,6 +7,7 @@ import { useEffect, useRef, useState } from 'react'
 import { useHotkeys } from 'react-hotkeys-hook'
 import { Button, IconButton } from '../../../ui/kit/button.tsx'
 import { Page } from '../../../ui/kit/page.tsx'
+import { SearchInput } from '../../../ui/kit/search.tsx'
 import { Empty, Loaded } from '../../../ui/kit/states.tsx'
 import { useEverybody } from '../../../ui/kit/who.tsx'
 import { useAction, useTool } from '../../../ui/live.tsx'
@@ -87,19 +88,13 @@ function Filters({ filter, setFilter, projects, search }: FiltersProps) {
   const agents = [...useEverybody().values()].filter((one) => one.kind === 'agent')
   const filtered = filter.q || filter.assignee || filter.attention
   return (
-    <search className="board-filters">
-      <div className="board-search">
-        <Search aria-hidden />
-        <input
-          ref={search}
-          className="input"
-          type="search"
-          aria-label="Filter by title or number"
-          placeholder="Filter"
-          value={filter.q ?? ''}
-          onChange={(event) => setFilter({ q: event.target.value })}
-        />
-      </div>
+    <search className="filters">
+      <SearchInput
+        ref={search}
+        label="Filter by title or number"
+        value={filter.q ?? ''}
+        onChange={(event) => setFilter({ q: event.target.value })}
+      />
       <select
         className="input select"
         aria-label="Project"
