@@ -52,6 +52,9 @@ const ATTEMPTS = (target: string, token: string) => `
     return seen
   })()`
 
+/** As text, or in a field that holds it. */
+const TEXT_IS_SHOWN = `[document.body.innerText, ...[...document.querySelectorAll('input, textarea')].map((field) => field.value)].join().includes('hacked=1')`
+
 describe.skipIf(withoutBrowser('[S3] [S13] [U9] attacks on the dashboard'))('attacks on the dashboard', () => {
   let foreign: Server
   let foreignUrl = ''
@@ -213,14 +216,26 @@ describe.skipIf(withoutBrowser('[S3] [S13] [U9] attacks on the dashboard'))('att
       expect(await screen.locator('a[href*="javascript:" i], [style*="url("]').count(), name).toBe(0)
       // Of the pages' own icons alone.
       expect(await screen.locator('svg[onload], svg:not(.lucide):not(.mark)').count(), name).toBe(0)
-      if (await screen.evaluate(`document.body.innerText.includes('hacked=1')`)) shown.push(name)
+      if (await screen.evaluate(TEXT_IS_SHOWN)) shown.push(name)
     }
     for await (const name of tour(visitor, { task, emptyProject })) await look(name)
     await visitor.visit(`/task/${closed}`)
     await look('closed task')
     await visitor.visit(`/board?project=${project}`)
     await look('board of the project')
-    for (const name of ['board', 'task', 'edit-task', 'palette', 'new-task', 'closed task', 'board of the project'])
+    for (const name of [
+      'board',
+      'projects',
+      'agents',
+      'activity',
+      'settings',
+      'task',
+      'edit-task',
+      'palette',
+      'new-task',
+      'closed task',
+      'board of the project',
+    ])
       expect(shown).toContain(name)
 
     await visitor.visit(`/task/${task}`)

@@ -85,6 +85,20 @@ describe.skipIf(withoutBrowser('[U8] a restart in mid-view'))('a restart in mid-
   )
 })
 
+describe.skipIf(withoutBrowser('[U8] a daemon that is not there'))('a daemon that is not there', () => {
+  test('[U8] a page that cannot connect says so, and begins when it can', async ({ visitor, daemon }) => {
+    const { board, handles } = await someTasks(daemon, 'Patience')
+    visitor.expects(/ERR_FAILED .*api\/events/)
+    await visitor.signIn(board)
+    await visitor.page.route('**/api/events', (route) => route.abort())
+    await visitor.page.reload()
+    await visitor.page.getByText('Signalbox does not answer. Trying again.').waitFor()
+    await visitor.page.unroute('**/api/events')
+    await visitor.isIn(handles[0] as string, 'Backlog')
+    await visitor.page.getByText('Signalbox does not answer. Trying again.').waitFor({ state: 'detached' })
+  })
+})
+
 const note = (daemon: TestDaemon, task_id: string, body: string) => daemon.call('task_note', { task_id, body })
 
 /** The instant at which the text is there, as the page itself sees it: asking again and again would measure the asking. */

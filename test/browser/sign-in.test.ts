@@ -7,7 +7,7 @@ import { test, Visitor, withoutBrowser } from './support.ts'
 
 const SESSION = `JSON.parse(localStorage.getItem('signalbox.session'))`
 
-describe.skipIf(withoutBrowser('[U1] [U2] signing in'))('signing in', () => {
+describe.skipIf(withoutBrowser('[U1] [U2] [U3] signing in'))('signing in', () => {
   const greeted = new TestDaemon()
   let serving: ChildProcess
   let link = ''
@@ -55,6 +55,25 @@ describe.skipIf(withoutBrowser('[U1] [U2] signing in'))('signing in', () => {
     expect(second.page.url()).not.toContain(secret)
     expect(await second.page.evaluate('localStorage.length')).toBe(0)
     await Promise.all([first.leave(), second.leave()])
+  })
+
+  test('[U3] the first page leads to a project, and that to a task', async ({ browser }) => {
+    const visitor = await Visitor.open(browser, greeted)
+    const { page } = visitor
+    await visitor.signIn()
+    await page.getByRole('button', { name: 'Create a project' }).click()
+    const dialog = page.getByRole('dialog', { name: 'New project' })
+    await dialog.getByLabel('Name').fill('Web shop')
+    await dialog.getByRole('button', { name: 'Create' }).click()
+    await dialog.waitFor({ state: 'detached' })
+    await page.getByRole('main').getByRole('heading', { name: 'Web shop' }).waitFor()
+    expect((await greeted.call('project_list')).projects).toMatchObject([{ name: 'Web shop', handle: 'web-shop' }])
+    await page.getByRole('main').getByRole('link', { name: 'Board' }).click()
+    await page.getByRole('button', { name: 'Create the first task' }).click()
+    await page.getByRole('textbox', { name: 'Title' }).fill('The first')
+    await page.getByRole('button', { name: 'Create', exact: true }).click()
+    await visitor.isIn('T-1', 'Backlog')
+    await visitor.leave()
   })
 
   test('[U2] signing out ends the token at the daemon, and the next person sees nothing of the one before', async ({ visitor, daemon }) => {

@@ -71,8 +71,8 @@ export class Visitor {
 
   /** The stream is open and nothing is a grey bar any more. */
   async settled(): Promise<void> {
-    await this.page.getByText('Connected', { exact: true }).waitFor({ state: 'attached' })
-    await this.page.locator('main .skeleton').waitFor({ state: 'detached' })
+    await this.page.locator('.health', { hasText: /^Connected/ }).waitFor({ state: 'attached' })
+    await this.page.locator('main .skeleton').first().waitFor({ state: 'detached' })
   }
 
   /** Not the place that is kept free for it while it is carried. */

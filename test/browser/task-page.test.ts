@@ -68,8 +68,10 @@ describe.skipIf(withoutBrowser('[U5] [U6] the page of a task'))('the page of a t
     const { page } = visitor
     const task = async () => (await daemon.call('task_get', { task_id })).task
     await visitor.signIn(`/task/${task_id}`)
+    const assigned = page.waitForResponse('**/api/tools/task_assign')
     await page.getByLabel('Agent').selectOption(agent)
-    await page.getByText('assigned', { exact: true }).waitFor()
+    expect((await assigned).status()).toBe(200)
+    await page.locator('.history').getByText(agent).first().waitFor()
     expect(await task()).toMatchObject({ assignee_id: agent_id })
     await page.getByRole('button', { name: 'In progress' }).click()
     await page.locator('.page-actions').getByText('In progress').waitFor()

@@ -73,7 +73,7 @@ export async function* tour(visitor: Visitor, { task, emptyProject }: Sights): A
   await page.getByRole('alertdialog').waitFor()
   yield 'delete-task'
   await close()
-  visitor.expects(/status of 4\d\d .*task_(context|move)/, /ERR_FAILED .*api\/events/)
+  visitor.expects(/status of 4\d\d .*task_(context|move)/, /(ERR_FAILED|status of 400) .*api\/events/)
   await visitor.visit('/board')
   const backlog = visitor.column('Backlog').locator('.task-card-menu').first()
   await backlog.click()
@@ -85,7 +85,13 @@ export async function* tour(visitor: Visitor, { task, emptyProject }: Sights): A
   yield 'no-such-task'
   await visitor.visit('/no/such/page')
   yield 'no-such-page'
-  await page.route('**/api/events', (route) => route.abort())
+  // A stream that opens, ends, and does not come back.
+  let opened = false
+  await page.route('**/api/events', (route) => {
+    if (opened) return route.abort()
+    opened = true
+    return route.fulfill({ contentType: 'text/event-stream', body: 'id: 0\n\n' })
+  })
   await page.goto(`${visitor.daemon.url}/board`)
   await page.getByText('The connection to Signalbox is lost.').waitFor()
   await page.locator('[data-task]').first().waitFor()

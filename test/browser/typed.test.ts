@@ -21,7 +21,7 @@ describe('every action is a tool', () => {
 
   test('[U11] every name that is called is one of the registry', () => {
     const names = sources.flatMap(({ text }) =>
-      [...text.matchAll(/\b(?:call|useTool|useAction|useMore)(?:<[^>(]*>)?\(\s*'([a-z_]+)'/g)].map((match) => match[1]),
+      [...text.matchAll(/\b(?:call|use[A-Z]\w*)(?:<[^>(]*>)?\(\s*'([a-z]+_[a-z_]+)'/g)].map((match) => match[1]),
     )
     const tools = new Set<string>(capabilities.flatMap(({ tools }) => tools.map(({ name }) => name)))
     expect(names.length).toBeGreaterThan(10)
