@@ -9,6 +9,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { ensureInstalled, fail, ROOT, requireGit, requireNode, run, say, seconds } from './bootstrap.mjs'
+import { findChromium } from './chromium.mjs'
 
 /**
  * What the tests need beyond npm. `probe`: is it there? `unusable`: why it is of no use here although it is there, if so.
@@ -36,6 +37,13 @@ const SYSTEM_PACKAGES = [
     apt: 'postgresql',
     brew: 'postgresql',
     neededBy: 'everything on PostgreSQL',
+  },
+  {
+    name: 'chromium',
+    probe: () => findChromium() !== undefined,
+    apt: 'chromium',
+    brew: '--cask chromium',
+    neededBy: 'browser tests',
   },
 ]
 const PATH = (process.env.PATH ?? '').split(':')

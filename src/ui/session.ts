@@ -10,12 +10,19 @@ const LINK = '#link='
 
 let now: Session | undefined = stored()
 let reason: string | undefined
+let link = linkInAddress()
 const listeners = new Set<() => void>()
 
 export const session = {
   current: () => now,
   /** Why somebody was signed out, for the page that asks them to sign in again. */
   whyEnded: () => reason,
+  /** The secret of the sign-in link that the page was opened with, once: a second use is refused. */
+  takeLink(): string | undefined {
+    const taken = link
+    link = undefined
+    return taken
+  },
   begin(next: Session) {
     localStorage.setItem(KEY, JSON.stringify(next))
     tell(next, undefined)
@@ -35,15 +42,17 @@ window.addEventListener('storage', (event) => {
   if (event.key === KEY) tell(stored(), undefined)
 })
 
-/** The secret of a sign-in link, taken out of the address so that neither history nor a screenshot keeps it. */
-export function takeLink(): string | undefined {
+/** Taken out of the address, so that neither history nor a screenshot keeps it. */
+function linkInAddress(): string | undefined {
   if (!location.hash.startsWith(LINK)) return undefined
-  const link = location.hash.slice(LINK.length)
+  const secret = location.hash.slice(LINK.length)
   history.replaceState(null, '', location.pathname + location.search)
-  return link
+  return secret
 }
 
 function tell(next: Session | undefined, why: string | undefined): void {
+  // Who leaves on purpose must not be let in again by the link that they came with.
+  if (!next && why === undefined) link = undefined
   now = next
   reason = why
   for (const listener of listeners) listener()

@@ -2,8 +2,8 @@ import type { z } from 'zod'
 import type { EventView } from '../kernel/schema.ts'
 
 export type LiveEvent = z.output<typeof EventView>
-/** `lost`: not connected, and trying again. `refused`: the token is no longer good. */
-export type StreamState = 'connecting' | 'live' | 'lost' | 'refused'
+/** `unreachable`: was never connected; `lost`: not any more; both are tried again. `refused`: the token is no longer good. */
+export type StreamState = 'connecting' | 'unreachable' | 'live' | 'lost' | 'refused'
 
 interface Handlers {
   events(events: LiveEvent[]): void
@@ -61,7 +61,7 @@ export class EventStream {
         continue
       }
       // Before the first opening nothing may be read: what happens until then is in no stream.
-      if (this.#opened) this.#handlers.state('lost')
+      this.#handlers.state(this.#opened ? 'lost' : 'unreachable')
       pause = outcome === 'cut' ? FIRST_RETRY_MS : Math.min(pause * 2, LAST_RETRY_MS)
       await this.#waited(pause * (0.75 + Math.random() / 2))
     }

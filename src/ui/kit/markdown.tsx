@@ -1,23 +1,28 @@
+import type { ReactNode } from 'react'
 import Render from 'react-markdown'
 import gfm from 'remark-gfm'
 
-/** Text that an agent or a person wrote. HTML in it is shown as text, images are not fetched, links say where they lead. */
+/** Text that an agent or a person wrote. HTML in it is shown as text, an image is a link to it, links say where they lead. */
 export function Markdown({ text }: { text: string }) {
   return (
     <div className="markdown">
       <Render
         remarkPlugins={[gfm]}
-        disallowedElements={['img']}
         components={{
-          a: ({ href, children }) => (
-            <a href={href} target="_blank" rel="noreferrer noopener" title={href}>
-              {children}
-            </a>
-          ),
+          a: ({ href, children }) => <Away to={href}>{children}</Away>,
+          img: ({ src, alt }) => <Away to={typeof src === 'string' ? src : undefined}>{alt || src}</Away>,
         }}
       >
         {text}
       </Render>
     </div>
+  )
+}
+
+function Away({ to, children }: { to: string | undefined; children: ReactNode }) {
+  return (
+    <a href={to} target="_blank" rel="noreferrer noopener" title={to}>
+      {children}
+    </a>
   )
 }

@@ -1,5 +1,7 @@
+import { Link } from '@tanstack/react-router'
 import { CircleAlert, type LucideIcon, RefreshCw } from 'lucide-react'
 import type { ReactNode } from 'react'
+import type { ErrorBody } from '../../kernel/error.ts'
 import type { CallError } from '../client.ts'
 import { Button } from './button.tsx'
 
@@ -28,15 +30,26 @@ export function Loaded<T>({ read, children }: { read: Read<T>; children(data: T)
   return <Skeleton />
 }
 
+/** What is not there will not be there the next time. */
+const GONE: ErrorBody['code'][] = ['RESOURCE_NOT_FOUND', 'TASK_DELETED', 'AGENT_NOT_FOUND']
+
 export function Failed({ error, again }: { error: CallError; again(): void }) {
   return (
     <div className="empty" role="alert">
       <CircleAlert aria-hidden />
       <h2>{error.message}</h2>
-      {error.body.hint && <p>{error.body.hint}</p>}
-      <Button icon={RefreshCw} onClick={again}>
-        Try again
-      </Button>
+      {GONE.includes(error.body.code) ? (
+        <Link to="/" className="button">
+          Go to the board
+        </Link>
+      ) : (
+        <>
+          {error.body.hint && <p>{error.body.hint}</p>}
+          <Button icon={RefreshCw} onClick={again}>
+            Try again
+          </Button>
+        </>
+      )}
     </div>
   )
 }

@@ -10,7 +10,7 @@ export function showSuccess(title: string): void {
 
 /** A refusal stays until it is read: its hint says what to do. */
 export function showError(error: CallError): void {
-  manager.add({ title: error.message, description: error.body.hint, type: 'error', timeout: 10_000, priority: 'high' })
+  manager.add({ title: error.message, description: error.body.hint, type: 'error', timeout: 10_000 })
 }
 
 export function Toasts() {

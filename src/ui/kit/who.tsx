@@ -28,7 +28,7 @@ export function Who({ id }: { id: string }) {
   return (
     <span className="who" title={known?.name ?? id}>
       <Icon aria-hidden />
-      {known?.handle ?? id}
+      <span>{known?.handle ?? id}</span>
     </span>
   )
 }

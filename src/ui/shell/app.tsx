@@ -2,7 +2,7 @@ import { CSPProvider } from '@base-ui/react/csp-provider'
 import { Tooltip } from '@base-ui/react/tooltip'
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { createRootRoute, createRoute, createRouter, RouterProvider, redirect } from '@tanstack/react-router'
-import { useSyncExternalStore } from 'react'
+import { useState, useSyncExternalStore } from 'react'
 import { CallError } from '../client.ts'
 import { Toasts } from '../kit/toasts.tsx'
 import { LiveProvider } from '../live.tsx'
@@ -13,13 +13,14 @@ import { Crashed, NoSuchPage } from './errors.tsx'
 import { Layout } from './layout.tsx'
 import { SignIn } from './sign-in.tsx'
 
-const queries = new QueryClient({
-  defaultOptions: {
-    // The stream says when something is out of date; nothing is read again on a guess.
-    queries: { staleTime: Infinity, refetchOnWindowFocus: false, refetchOnReconnect: false, retry: mayPass, retryDelay: 1_000 },
-    mutations: { retry: false },
-  },
-})
+const newQueries = () =>
+  new QueryClient({
+    defaultOptions: {
+      // The stream says when something is out of date; nothing is read again on a guess.
+      queries: { staleTime: Infinity, refetchOnWindowFocus: false, refetchOnReconnect: false, retry: mayPass, retryDelay: 1_000 },
+      mutations: { retry: false },
+    },
+  })
 
 const root = createRootRoute({
   component: Layout,
@@ -41,18 +42,22 @@ export function App() {
   return (
     <CSPProvider nonce={nonce}>
       <Tooltip.Provider delay={400}>
-        {signedIn ? (
-          <QueryClientProvider client={queries}>
-            <LiveProvider key={signedIn.token} token={signedIn.token} onRefused={() => session.end('This browser was signed out.')}>
-              <RouterProvider router={router} />
-            </LiveProvider>
-          </QueryClientProvider>
-        ) : (
-          <SignIn />
-        )}
+        {signedIn ? <SignedIn key={signedIn.token} token={signedIn.token} /> : <SignIn />}
         <Toasts />
       </Tooltip.Provider>
     </CSPProvider>
+  )
+}
+
+/** What one person has read is not shown to the next. */
+function SignedIn({ token }: { token: string }) {
+  const [queries] = useState(newQueries)
+  return (
+    <QueryClientProvider client={queries}>
+      <LiveProvider token={token} onRefused={() => session.end('This browser was signed out.')}>
+        <RouterProvider router={router} />
+      </LiveProvider>
+    </QueryClientProvider>
   )
 }
 

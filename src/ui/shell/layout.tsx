@@ -9,10 +9,16 @@ import { Skeleton } from '../kit/states.tsx'
 import { useStreamState, useTool } from '../live.tsx'
 import { navigation } from '../panels.ts'
 import { session } from '../session.ts'
+import type { StreamState } from '../stream.ts'
 import { KeysHelp } from './keys-help.tsx'
 import { Mark } from './mark.tsx'
 import { Palette } from './palette.tsx'
 import { chooseTheme, chosenTheme, type Theme } from './theme.ts'
+
+const AWAY: Partial<Record<StreamState, string>> = {
+  lost: 'The connection to Signalbox is lost. Trying again; what you see may be out of date.',
+  unreachable: 'Signalbox does not answer. Trying again.',
+}
 
 /** What stands around every screen. */
 export function Layout() {
@@ -54,13 +60,13 @@ export function Layout() {
           <IconButton icon={CircleHelp} name="Keyboard shortcuts" onClick={() => setHelp(true)} />
           <Account />
         </header>
-        {stream === 'lost' && (
+        {stream in AWAY && (
           <p className="lost" role="status">
-            <WifiOff aria-hidden /> The connection to Signalbox is lost. Trying again; what you see may be out of date.
+            <WifiOff aria-hidden /> {AWAY[stream]}
           </p>
         )}
         <main id="main" tabIndex={-1}>
-          {stream === 'connecting' ? <Skeleton /> : <Outlet />}
+          {stream === 'connecting' || stream === 'unreachable' ? <Skeleton /> : <Outlet />}
         </main>
       </div>
       <Palette open={palette} onClose={() => setPalette(false)} />

@@ -3,15 +3,13 @@ import { useEffect, useState } from 'react'
 import { useForm } from 'react-hook-form'
 import { type CallError, redeem } from '../client.ts'
 import { Button } from '../kit/button.tsx'
-import { Refused, TextField } from '../kit/field.tsx'
-import { session, takeLink } from '../session.ts'
+import { TextField } from '../kit/field.tsx'
+import { session } from '../session.ts'
 import { Mark } from './mark.tsx'
-
-// Taken once: React may draw the page twice, a link works once.
-const link = takeLink()
 
 /** By a one-time link; or with a token that somebody was given. */
 export function SignIn() {
+  const [link] = useState(session.takeLink)
   const [error, setError] = useState<CallError | null>(null)
   const [busy, setBusy] = useState(link !== undefined)
 
@@ -20,7 +18,7 @@ export function SignIn() {
     signIn(link)
       .catch((refused: CallError) => setError(refused))
       .finally(() => setBusy(false))
-  }, [])
+  }, [link])
 
   if (busy) return <main className="sign-in" aria-busy="true" />
   return (
@@ -31,7 +29,9 @@ export function SignIn() {
         {session.whyEnded() && <p className="refused">{session.whyEnded()}</p>}
         {error && (
           <p className="refused" role="alert">
-            This link does not work any more: each signs one browser in, once, within an hour.
+            {error.body.code === 'DISCONNECTED'
+              ? 'Signalbox does not answer. Open the link again when it runs.'
+              : 'This link does not work any more: each signs one browser in, once, within an hour.'}
           </p>
         )}
         <p>In a terminal on the machine where Signalbox runs:</p>
@@ -63,7 +63,6 @@ function WithToken() {
             pattern: { value: /^\s*sbx_person_\S+\s*$/, message: 'A person’s token begins with sbx_person_.' },
           })}
         />
-        <Refused error={null} />
         <Button kind="primary" type="submit" icon={KeyRound}>
           Sign in
         </Button>

@@ -1,9 +1,9 @@
 import './board.css'
-import { KeyboardSensor, PointerSensor, StyleInjector } from '@dnd-kit/dom'
+import { Accessibility, KeyboardSensor, PointerActivationConstraints, PointerSensor, StyleInjector } from '@dnd-kit/dom'
 import { DragDropProvider } from '@dnd-kit/react'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { FolderKanban, Plus, Search, SquareKanban, X } from 'lucide-react'
-import { useRef, useState } from 'react'
+import { useEffect, useRef, useState } from 'react'
 import { useHotkeys } from 'react-hotkeys-hook'
 import { Button, IconButton } from '../../../ui/kit/button.tsx'
 import { Page } from '../../../ui/kit/page.tsx'
@@ -15,9 +15,11 @@ import { nonce } from '../../../ui/nonce.ts'
 import type { Status } from '../schema.ts'
 import { type Task, useBoard, useOptimisticMove } from './board-data.ts'
 import { CloseDialog } from './close-dialog.tsx'
-import { Column } from './column.tsx'
+import { Column, HOW_TO_CARRY } from './column.tsx'
 import { NewTask } from './new-task.tsx'
-import { COLUMNS, inOrder } from './words.ts'
+import { COLUMNS, columnOf, inOrder } from './words.ts'
+
+const ARROWS = { up: ['ArrowUp'], down: ['ArrowDown'], left: ['ArrowLeft'], right: ['ArrowRight'] }
 
 interface Filter {
   project?: string
@@ -143,10 +145,27 @@ function Filters({ filter, setFilter, projects, search }: FiltersProps) {
   )
 }
 
-/** A card is carried by its title too, which is a link; its menu is no handle. */
+const { Delay, Distance } = PointerActivationConstraints
+
+/** A pointer carries a card by any part of it but its menu; the keyboard by its title, of which Enter still follows the link. */
 const SENSORS = [
-  PointerSensor.configure({ preventActivation: (event) => event.target instanceof Element && event.target.closest('button') !== null }),
-  KeyboardSensor,
+  PointerSensor.configure({
+    activatorElements: (card) => [card.element],
+    activationConstraints: ({ pointerType }) =>
+      pointerType === 'touch' ? [new Delay({ value: 250, tolerance: 5 })] : [new Distance({ value: 5 })],
+    preventActivation: (event) => event.target instanceof Element && event.target.closest('button') !== null,
+  }),
+  KeyboardSensor.configure({
+    keyboardCodes: { ...ARROWS, start: ['Space'], cancel: ['Escape'], end: ['Space', 'Enter', 'Tab'] },
+    // One arrow, one column, as wide as it is on this screen.
+    offset: {
+      get x() {
+        const [first, second] = [...document.querySelectorAll('.column')].map((column) => column.getBoundingClientRect().left)
+        return (second ?? 0) - (first ?? 0)
+      },
+      y: 0,
+    },
+  }),
 ]
 
 interface ColumnsProps {
@@ -160,15 +179,29 @@ interface ColumnsProps {
 function Columns({ all, moreDone, filter, clear, onNew }: ColumnsProps) {
   const [closing, setClosing] = useState<Task>()
   const [carried, setCarried] = useState<Task>()
+  const [said, setSaid] = useState('')
   const shown = all.filter((task) => fits(task, filter))
   const begin = useOptimisticMove(filter.project)
   const undo = useRef(() => {})
   const move = useAction('task_move', { onError: () => undo.current() })
 
+  // A card in another column is another element: without this the keyboard would be back at the top of the page.
+  const focus = useRef<{ id: string; in: Status }>(undefined)
+  useEffect(() => {
+    const followed = all.find(({ id }) => id === focus.current?.id)
+    if (followed?.status !== focus.current?.in) return
+    focus.current = undefined
+    if (followed) document.querySelector<HTMLElement>(`[data-task="${followed.handle}"] a`)?.focus()
+  })
+
   const drop = (task: Task, to: Status) => {
     if (task.status === to) return
     if (to === 'DONE') return setClosing(task)
-    undo.current = begin(task, to)
+    const putBack = begin(task, to)
+    undo.current = () => {
+      focus.current &&= { id: task.id, in: task.status }
+      putBack()
+    }
     move.mutate({ task_id: task.id, status: to, expected_status: task.status })
   }
   if (!all.length)
@@ -189,14 +222,31 @@ function Columns({ all, moreDone, filter, clear, onNew }: ColumnsProps) {
   return (
     <DragDropProvider
       sensors={SENSORS}
-      plugins={(defaults) => [...defaults, StyleInjector.configure({ nonce })]}
-      onDragStart={({ operation }) => setCarried(operation.source?.data.task as Task)}
-      onDragEnd={({ operation, canceled }) => {
+      plugins={(defaults) => [...defaults.filter((plugin) => plugin !== Accessibility), StyleInjector.configure({ nonce })]}
+      onDragStart={({ operation }) => {
+        const task = operation.source?.data.task as Task
+        setCarried(task)
+        setSaid(`${task.handle} is picked up.`)
+      }}
+      onDragOver={({ operation: { source, target } }) => {
+        if (source && target) setSaid(`${(source.data.task as Task).handle} is over ${columnOf(target.id as Status).title}.`)
+      }}
+      onDragEnd={({ operation: { source, target, activatorEvent }, canceled }) => {
         setCarried(undefined)
-        const to = operation.target?.id as Status | undefined
-        if (!canceled && to && operation.source) drop(operation.source.data.task as Task, to)
+        const task = source?.data.task as Task
+        const to = canceled ? task.status : ((target?.id as Status | undefined) ?? task.status)
+        setSaid(`${task.handle} is put down in ${columnOf(to).title}.`)
+        if (activatorEvent instanceof KeyboardEvent) focus.current = { id: task.id, in: to }
+        drop(task, to)
       }}
     >
+      {/* The library's own words would make a button of each card, with a link and a button inside. */}
+      <p id={HOW_TO_CARRY} hidden>
+        Space picks the task up, the arrows carry it to another column, Space puts it down, Escape puts it back.
+      </p>
+      <p className="visually-hidden" role="status">
+        {said}
+      </p>
       <div className="board">
         {COLUMNS.map((column) => (
           <Column

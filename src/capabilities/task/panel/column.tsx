@@ -64,8 +64,11 @@ export function Column({ status, title, tone, tasks, carried, more, onMove }: Co
   )
 }
 
+/** How to carry a card without a mouse; read out with its title. */
+export const HOW_TO_CARRY = 'how-to-carry'
+
 function TaskCard({ task, onMove }: { task: Task; onMove(task: Task, to: Status): void }) {
-  const { ref, isDragging } = useDraggable({ id: task.id, data: { task } })
+  const { ref, handleRef, isDragging } = useDraggable({ id: task.id, data: { task } })
   const attention = attentionOf(task)
   return (
     <article ref={ref} className={`task-card ${isDragging ? 'task-card-carried' : ''} priority-${task.priority}`} data-task={task.handle}>
@@ -79,7 +82,14 @@ function TaskCard({ task, onMove }: { task: Task; onMove(task: Task, to: Status)
         )}
         <MoveMenu task={task} onMove={onMove} />
       </header>
-      <Link to="/task/$task" params={{ task: task.handle }} className="task-card-title" draggable={false}>
+      <Link
+        ref={handleRef}
+        to="/task/$task"
+        params={{ task: task.handle }}
+        className="task-card-title"
+        draggable={false}
+        aria-describedby={HOW_TO_CARRY}
+      >
         {task.title}
       </Link>
       <footer>
@@ -99,13 +109,7 @@ export function MoveMenu({ task, onMove }: { task: Task; onMove(task: Task, to: 
   return (
     <Menu
       trigger={
-        <button
-          type="button"
-          className="icon-button task-card-menu"
-          aria-label={`Move ${task.handle}`}
-          onPointerDown={(event) => event.stopPropagation()}
-          onKeyDown={(event) => event.stopPropagation()}
-        >
+        <button type="button" className="icon-button task-card-menu" aria-label={`Move ${task.handle}`}>
           <MoreHorizontal aria-hidden />
         </button>
       }

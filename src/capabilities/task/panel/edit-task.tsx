@@ -1,4 +1,4 @@
-import { useEffect } from 'react'
+import { useEffect, useState } from 'react'
 import { useForm } from 'react-hook-form'
 import { Button } from '../../../ui/kit/button.tsx'
 import { Dialog } from '../../../ui/kit/dialog.tsx'
@@ -16,25 +16,30 @@ interface Fields {
   blocked_by: string
 }
 
-/** Against the version that was on the screen: somebody else's change in the meantime is not written over. */
+/** Against the version that was on the screen when the form was opened: somebody else's change in the meantime is not written over. */
 export function EditTask({ task, open, onClose }: { task: FullTask; open: boolean; onClose(): void }) {
   const { register, handleSubmit, reset, formState } = useForm<Fields>()
+  const [opened, setOpened] = useState(task)
   const update = useAction('task_update', { quiet: true, onSuccess: onClose })
   // biome-ignore lint/correctness/useExhaustiveDependencies: what is typed must not be lost when the task changes meanwhile
   useEffect(() => {
     if (!open) return
-    reset({ ...task, criteria: task.acceptance_criteria.join('\n'), blocked_by: task.dependencies.map(({ handle }) => handle).join(' ') })
+    setOpened(task)
+    reset(fieldsOf(task))
     update.reset()
   }, [open])
-  const save = handleSubmit(({ criteria, blocked_by, title, description, priority, task_type }) =>
+  const conflict = update.error?.body.code === 'CONFLICT'
+  const save = handleSubmit((fields) => {
+    const { criteria, blocked_by, ...others } = changed(fieldsOf(opened), fields)
     update.mutate({
       task_id: task.id,
-      expected_version: task.version,
-      ...changed(task, { title, description, priority, task_type }),
-      acceptance_criteria: linesOf(criteria),
-      blocked_by: blocked_by.split(/[\s,]+/).filter(Boolean),
-    }),
-  )
+      // Told of the conflict, the person has seen what the page shows now.
+      expected_version: conflict ? task.version : opened.version,
+      ...others,
+      ...(criteria === undefined ? {} : { acceptance_criteria: linesOf(criteria) }),
+      ...(blocked_by === undefined ? {} : { blocked_by: blocked_by.split(/[\s,]+/).filter(Boolean) }),
+    })
+  })
   return (
     <Dialog open={open} onClose={onClose} title={`Edit ${task.handle}`} wide>
       <form className="form" onSubmit={save}>
@@ -58,10 +63,15 @@ export function EditTask({ task, open, onClose }: { task: FullTask; open: boolea
           <TextField label="Waits for" placeholder="T-3 T-7" help="Tasks that must be done first" {...register('blocked_by')} />
         </div>
         <Refused error={update.error} />
+        {conflict && (
+          <p className="muted">
+            Somebody else changed it while you were typing. To save it anyway writes over those fields alone that you changed.
+          </p>
+        )}
         <div className="actions">
           <Button onClick={onClose}>Cancel</Button>
           <Button kind="primary" type="submit" busy={update.isPending}>
-            Save
+            {conflict ? 'Save anyway' : 'Save'}
           </Button>
         </div>
       </form>
@@ -69,7 +79,12 @@ export function EditTask({ task, open, onClose }: { task: FullTask; open: boolea
   )
 }
 
+function fieldsOf({ title, description, priority, task_type, acceptance_criteria, dependencies }: FullTask): Fields {
+  const blocked_by = dependencies.map(({ handle }) => handle).join(' ')
+  return { title, description, priority, task_type, criteria: acceptance_criteria.join('\n'), blocked_by }
+}
+
 /** Only what is another than before: the history names the fields that somebody changed. */
-function changed<T extends object>(before: T, fields: Partial<T>): Partial<T> {
+function changed<T extends object>(before: T, fields: T): Partial<T> {
   return Object.fromEntries(Object.entries(fields).filter(([name, value]) => before[name as keyof T] !== value)) as Partial<T>
 }

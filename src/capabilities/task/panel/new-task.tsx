@@ -32,7 +32,7 @@ export function NewTask({ open, onClose, projects, project }: Props) {
     },
   })
   return (
-    <Dialog open={open} onClose={onClose} title="New task">
+    <Dialog open={open} onClose={onClose} title="New task" wide>
       <form className="form" onSubmit={handleSubmit((fields) => create.mutate(asInput(fields)))}>
         <TextField
           label="Title"

@@ -1,0 +1,212 @@
+import type { TestDaemon } from '../../src/testing/daemon.ts'
+import type { Visitor } from './support.ts'
+
+/** What the tour needs to know of the data. */
+export interface Sights {
+  /** An open task with notes and history. */
+  task: string
+  /** Of a project without tasks. */
+  emptyProject: string
+}
+
+const LINK_USED = '/#link=sbx_link_0000000000000000000000000000000000000000000'
+
+/**
+ * Every screen and everything that opens on one; yields the name of what is to be seen now. The screens are those that the
+ * page itself offers, so a new one is on the tour by itself.
+ */
+export async function* tour(visitor: Visitor, { task, emptyProject }: Sights): AsyncGenerator<string> {
+  const { page } = visitor
+  const close = async () => {
+    await page.keyboard.press('Escape')
+    await page.locator('.dialog, .menu').first().waitFor({ state: 'detached' })
+  }
+  await visitor.signIn()
+  for (const path of await visitor.screens()) {
+    await visitor.visit(path)
+    yield path.slice(1)
+  }
+
+  await visitor.visit('/board')
+  await page.locator('[data-task]').first().waitFor()
+  await page.keyboard.press('c')
+  await page.getByRole('dialog', { name: 'New task' }).waitFor()
+  yield 'new-task'
+  await page.getByRole('button', { name: 'Create' }).click()
+  await page.getByText('A task needs a title.').waitFor()
+  yield 'new-task-refused'
+  await close()
+  await page.locator('.task-card-menu').first().click()
+  await page.getByRole('menu').waitFor()
+  yield 'move-menu'
+  await close()
+  await page.keyboard.press('Control+k')
+  await page.locator('.palette-item').nth(1).waitFor()
+  yield 'palette'
+  await close()
+  await page.keyboard.press('Shift+Slash')
+  await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor()
+  yield 'keys-help'
+  await close()
+  await page.locator('.account').click()
+  await page.getByRole('menu').waitFor()
+  yield 'account-menu'
+  await close()
+  await visitor.visit('/board?q=nothing+is+called+this')
+  await page.getByText('No task fits the filter.').waitFor()
+  yield 'board-nothing-fits'
+  await visitor.visit(`/board?project=${emptyProject}`)
+  await page.getByText('No task yet.').waitFor()
+  yield 'board-no-task'
+
+  await visitor.visit(`/task/${task}`)
+  yield 'task'
+  await page.getByRole('button', { name: 'Edit' }).click()
+  await page.getByRole('dialog').waitFor()
+  yield 'edit-task'
+  await close()
+  await page.getByRole('button', { name: 'Done' }).click()
+  await page.getByRole('dialog').waitFor()
+  yield 'close-task'
+  await close()
+  await page.getByRole('button', { name: 'Delete the task' }).click()
+  await page.getByRole('alertdialog').waitFor()
+  yield 'delete-task'
+  await close()
+  visitor.expects(/status of 4\d\d .*task_(context|move)/, /(ERR_FAILED|status of 400) .*api\/events/)
+  await visitor.visit('/board')
+  const backlog = visitor.column('Backlog').locator('.task-card-menu').first()
+  await backlog.click()
+  await page.getByRole('menuitem', { name: 'Review' }).click()
+  await page.locator('.toast').first().waitFor()
+  yield 'refused'
+  await visitor.visit('/task/T-987654')
+  await page.getByRole('alert').waitFor()
+  yield 'no-such-task'
+  await visitor.visit('/no/such/page')
+  yield 'no-such-page'
+  // A stream that opens, ends, and does not come back.
+  let opened = false
+  await page.route('**/api/events', (route) => {
+    if (opened) return route.abort()
+    opened = true
+    return route.fulfill({ contentType: 'text/event-stream', body: 'id: 0\n\n' })
+  })
+  await page.goto(`${visitor.daemon.url}/board`)
+  await page.getByText('The connection to Signalbox is lost.').waitFor()
+  await page.locator('[data-task]').first().waitFor()
+  yield 'lost'
+  await page.unroute('**/api/events')
+}
+
+/** What somebody sees before there is anything. */
+export async function* firstVisit(visitor: Visitor): AsyncGenerator<string> {
+  const { page, daemon } = visitor
+  await page.goto(daemon.url)
+  await page.getByRole('heading', { name: 'Sign in to Signalbox' }).waitFor()
+  await page.getByText('I was given a token').click()
+  yield 'sign-in'
+  visitor.expects(/status of 401/)
+  await page.goto(`${daemon.url}${LINK_USED}`)
+  await page.reload()
+  await page.goto('about:blank')
+  await page.goto(`${daemon.url}${LINK_USED}`)
+  await page.getByRole('alert').waitFor()
+  yield 'sign-in-refused'
+  await visitor.signIn()
+  for (const path of await visitor.screens()) {
+    await visitor.visit(path)
+    yield `first-${path.slice(1)}`
+  }
+}
+
+const TASKS: [project: number, title: string, to: string, more?: object][] = [
+  [
+    0,
+    'Log in with a passkey',
+    'REVIEW',
+    { priority: 'high', acceptance_criteria: ['A passkey signs in', 'A wrong one is refused', 'Works without a phone'] },
+  ],
+  [0, 'Reset a forgotten password by mail', 'IN_PROGRESS', { priority: 'high' }],
+  [0, 'Keep the basket when somebody signs in', 'IN_PROGRESS'],
+  [0, 'Show delivery times before the checkout', 'BACKLOG', { priority: 'high' }],
+  [0, 'Search finds words with a typo, in titles and descriptions, and says what it looked for instead', 'BACKLOG'],
+  [0, 'Pictures load when they come into view', 'BACKLOG', { priority: 'low' }],
+  [0, 'Gift cards', 'BACKLOG', { task_type: 'PAIR' }],
+  [0, 'Move the checkout to one page', 'REVIEW', { task_type: 'PAIR' }],
+  [0, 'Prices with and without tax', 'DONE'],
+  [0, 'Cookie banner', 'DONE', { priority: 'low' }],
+  [0, 'Export orders as CSV', 'DONE'],
+  [1, 'Refund part of an order', 'IN_PROGRESS', { priority: 'high' }],
+  [1, 'Webhook signatures are checked', 'REVIEW', { priority: 'high' }],
+  [1, 'Retry a failed payment three times', 'BACKLOG'],
+  [1, 'Second payment provider', 'BACKLOG', { priority: 'low' }],
+  [1, 'Amounts as integers of cents', 'DONE', { priority: 'high' }],
+  [1, 'Ledger entries are never changed', 'DONE'],
+  [2, 'Push notification when a parcel leaves', 'IN_PROGRESS'],
+  [2, 'Dark mode', 'REVIEW', { priority: 'low' }],
+  [2, 'Crash when the address book is empty', 'IN_PROGRESS', { priority: 'high', task_type: 'PAIR' }],
+  [2, 'Smaller download', 'BACKLOG'],
+  [2, 'Biometric sign-in', 'BACKLOG', { priority: 'high' }],
+  [2, 'Offline basket', 'BACKLOG', { priority: 'low' }],
+  [2, 'Tablet layout', 'DONE'],
+]
+const NOTES = [
+  'The library wants a *user handle* of at most 64 bytes; ours is a UUID, so that fits.\n\n```ts\nconst handle = new TextEncoder().encode(user.id)\n```',
+  'Tried on Firefox, Safari and Chrome. Two things are open:\n\n- the fallback for browsers without it\n- the wording of the error\n\nSee https://www.w3.org/TR/webauthn-3/ for the codes.',
+  'Ready for review. `npm test` is green, 14 new tests.',
+]
+
+/** A shop with three projects in mid-work. */
+export async function demo(daemon: TestDaemon): Promise<Sights> {
+  const call = (tool: string, input: object, token?: string) => daemon.call(tool, input as Record<string, unknown>, token)
+  const projects: string[] = []
+  for (const [name, description] of [
+    ['Web shop', 'What customers see.'],
+    ['Payments', 'Cards, refunds and the ledger.'],
+    ['Phone app', 'iOS and Android.'],
+    ['Warehouse', 'Not started.'],
+  ])
+    projects.push((await call('project_create', { name, description })).handle)
+  const agents: { agent_id: string; token: string; handle: string }[] = []
+  for (const [name, role] of [
+    ['Ada', 'worker'],
+    ['Grace', 'worker'],
+    ['Linus', 'worker'],
+    ['Barbara', 'reviewer'],
+    ['Edsger', 'planner'],
+    ['Margaret', 'orchestrator'],
+  ])
+    agents.push((await call('agent_invite', { name, role })) as never)
+  const made: { handle: string; to: string }[] = []
+  for (const [project, title, to, more] of TASKS) {
+    const { handle } = await call('task_create', {
+      project_id: projects[project],
+      title,
+      description: `As a customer I want this: ${title.toLowerCase()}.\n\nIt must work on **every** screen.`,
+      ...more,
+    })
+    made.push({ handle, to })
+  }
+  const named = (title: string) => made[TASKS.findIndex((row) => row[1].startsWith(title))]?.handle as string
+  const task = named('Log in')
+  await call('task_update', { task_id: named('Biometric'), blocked_by: [task, named('Crash')] })
+  await call('task_update', { task_id: named('Second'), blocked_by: [named('Retry')] })
+  await call('task_update', { task_id: named('Gift'), blocked_by: [named('Refund')] })
+  const workers = agents.slice(0, 3)
+  for (const [title, index] of [
+    ['Reset', 0],
+    ['Refund', 1],
+    ['Push', 2],
+  ] as const)
+    await call('task_assign', { task_id: named(title), agent_id: workers[index]?.agent_id })
+  for (const { handle, to } of made) {
+    if (to === 'IN_PROGRESS' || to === 'REVIEW') await call('task_move', { task_id: handle, status: 'IN_PROGRESS' })
+    if (to === 'REVIEW') await call('task_move', { task_id: handle, status: 'REVIEW' })
+    if (to === 'DONE') await call('task_close', { task_id: handle, reason: 'Merged by hand' })
+  }
+  for (const [index, body] of NOTES.entries())
+    await call('task_note', { task_id: task, body }, index === 1 ? daemon.token : agents.at(-1)?.token)
+  await call('setting_update', { key: 'dashboard.sign_in_days', value: 14 })
+  return { task, emptyProject: projects[3] as string }
+}
