@@ -364,4 +364,14 @@ describe('signing a browser in', () => {
     expect(await other.caller.refused('agent_me')).toMatchObject({ code: 'AUTH_STALE_TOKEN' })
     await app.owner.call('agent_me')
   })
+
+  test('[A14] a viewer signs out, and ends no other token', async ({ app }) => {
+    const bea = await person(app, 'Bea', 'viewer')
+    const { id } = await tokenOf(app, bea.id)
+    const other = await tokenOf(app, (await person(app, 'Cem')).id)
+    for (const input of [{ token_id: other.id }, { person_id: bea.id }, { person_id: 'cem' }])
+      expect(await bea.refused('token_revoke', input)).toMatchObject({ code: 'PERMISSION_DENIED' })
+    expect(await bea.call('token_revoke', { token_id: id })).toEqual({ revoked: 1 })
+    expect(await bea.refused('agent_me')).toMatchObject({ code: 'AUTH_STALE_TOKEN' })
+  })
 })

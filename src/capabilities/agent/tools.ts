@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { refuse } from '../../kernel/error.ts'
 import { mention } from '../../kernel/id.ts'
-import { type Profile as ProfileName, ROLES, type Role as RoleName } from '../../kernel/policy.ts'
+import { type Profile as ProfileName, ROLES, type Role as RoleName, reaches } from '../../kernel/policy.ts'
 import { iso, isoOrNull, PageSize, PageToken, Timestamp, text } from '../../kernel/schema.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
@@ -194,16 +194,18 @@ export const tokens = defineTool({
 export const revoke = defineTool({
   name: 'token_revoke',
   title: 'Revoke tokens',
-  description: 'End one token, or all of an agent or person. It takes effect with the next call.',
+  description: 'End one token, or all of an agent or person, with the next call. Below maintainer: your own token alone.',
   input: z
     .strictObject({ token_id: TokenId.optional(), agent_id: AgentId.optional(), person_id: PersonId.optional() })
     .refine((input) => Object.values(input).filter(Boolean).length === 1, 'name exactly one of token_id, agent_id, person_id'),
   output: z.strictObject({ revoked: z.int().min(0).max(10_000) }),
   example: { agent_id: 'ann' },
   impact: 'destructive',
-  profile: 'maintainer',
+  profile: 'viewer',
   by: 'person',
   async run(ctx, input) {
+    if (!reaches(ctx.principal.profile, 'maintainer') && input.token_id !== ctx.principal.tokenId)
+      return refuse('PERMISSION_DENIED', 'Below maintainer you end no token but the one that you call with.')
     const store = agentStore(ctx.tx)
     const living = input.token_id
       ? [await store.token(input.token_id)]
