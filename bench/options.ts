@@ -37,8 +37,8 @@ export function readOptions(args: string[], families: string[]): Options {
     only: known(values.only, families),
     engines: values.engine.length ? (known(values.engine, [...ENGINES]) as EngineName[]) : [...ENGINES],
     roundMs: quick ? 250 : 1_000,
-    rounds: quick ? 3 : 7,
-    warmUpCalls: quick ? 100 : 3_000,
+    rounds: quick ? 3 : 5,
+    warmUpCalls: quick ? 100 : 1_000,
     manyEvents: quick ? 50_000 : 1_000_000,
   }
 }

@@ -44,8 +44,8 @@ export function insertion<Row extends object>(table: string, options: { orNothin
   const texts = new Map<string, (tx: Tx) => CompiledQuery<unknown>>()
   return async (tx, rows) => {
     for (let from = 0; from < rows.length; ) {
-      const some = rows.slice(from, from + Math.min(MOST_AT_ONCE, largestPowerOfTwo(rows.length - from))) as Values[]
-      const columns = Object.keys(some[0] as Values)
+      const columns = columnsOf(rows[from] as Values)
+      const some = likeTheFirst(rows.slice(from, from + MOST_AT_ONCE) as Values[], columns.join())
       const key = `${some.length} ${columns.join()}`
       const compiled = texts.get(key) ?? compiledOnce<unknown>((db) => insertRows(db as never, table, some, options.orNothing))
       texts.set(key, compiled)
@@ -57,6 +57,16 @@ export function insertion<Row extends object>(table: string, options: { orNothin
       from += some.length
     }
   }
+}
+
+function columnsOf(row: Values): string[] {
+  return Object.keys(row).filter((column) => row[column] !== undefined)
+}
+
+/** As many as have the same columns, and of those a power of two. */
+function likeTheFirst(rows: Values[], columns: string): Values[] {
+  const other = rows.findIndex((row) => columnsOf(row).join() !== columns)
+  return rows.slice(0, largestPowerOfTwo(other < 0 ? rows.length : other))
 }
 
 const MOST_AT_ONCE = 64
