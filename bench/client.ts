@@ -3,12 +3,14 @@ import { connect, type Socket } from 'node:net'
 
 const HEAD_END = Buffer.from('\r\n\r\n')
 const LAST_CHUNK = Buffer.from('\r\n0\r\n\r\n')
+const SILENT_MS = 3_000
 const REFUSED = Buffer.from('"isError":true')
 
 /** One kept connection that sends ready-made bytes: the client must not be what is measured. */
 export class RawClient {
   readonly #url: URL
   #socket: Socket | undefined
+  #usedAt = 0
   #parts: Buffer[] = []
   #waiting: { resolve(body: Buffer): void; reject(error: Error): void } | undefined
 
@@ -22,14 +24,16 @@ export class RawClient {
 
   /** A server hangs up on whoever is silent for five seconds, which is what the other side's turn may take. */
   async connected(): Promise<void> {
-    if (this.#socket && !this.#socket.destroyed) return
+    if (this.#socket && !this.#socket.destroyed && performance.now() - this.#usedAt < SILENT_MS) return
+    this.close()
     const socket = connect(Number(this.#url.port), this.#url.hostname)
     await once(socket, 'connect')
     socket.setNoDelay(true)
     socket.on('data', (chunk) => this.#take(chunk))
-    socket.on('error', (error) => this.#fail(error))
-    socket.on('close', () => this.#fail(new Error('the server closed the connection')))
+    socket.on('error', (error) => this.#fail(socket, error))
+    socket.on('close', () => this.#fail(socket, new Error('the server closed the connection')))
     this.#socket = socket
+    this.#usedAt = performance.now()
   }
 
   /** The bytes of a POST, to be sent as often as one likes. */
@@ -48,6 +52,7 @@ export class RawClient {
   send(request: Buffer): Promise<Buffer> {
     const socket = this.#socket
     if (!socket || socket.destroyed) return this.connected().then(() => this.send(request))
+    this.#usedAt = performance.now()
     return new Promise((resolve, reject) => {
       this.#waiting = { resolve, reject }
       socket.write(request)
@@ -56,6 +61,7 @@ export class RawClient {
 
   close(): void {
     this.#socket?.destroy()
+    this.#socket = undefined
   }
 
   #take(chunk: Buffer): void {
@@ -75,7 +81,8 @@ export class RawClient {
     else waiting?.reject(new Error(`${head.split('\r\n')[0]}: ${body.toString().slice(0, 500)}`))
   }
 
-  #fail(error: Error): void {
+  #fail(socket: Socket, error: Error): void {
+    if (socket !== this.#socket) return
     this.#waiting?.reject(error)
     this.#waiting = undefined
   }

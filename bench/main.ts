@@ -29,19 +29,20 @@ const options = readOptions(process.argv.slice(2), Object.keys(FAMILIES))
 const loadBefore = loadavg()
 const world = new World(options)
 const rows: Row[] = []
+const whole = !options.quick && !options.only.length && options.engines.length === 2 && !options.profile
 try {
   for (const [name, measure] of Object.entries(FAMILIES)) {
     if (options.only.length && !options.only.includes(name)) continue
     const began = performance.now()
     const found = await measure(world)
     rows.push(...found)
+    // Each time: a run that is cut off leaves what it has.
+    if (whole) writeFileSync(join(ROOT, 'docs/performance.md'), asMarkdown(rows, await describeMachine(world, loadBefore)))
     if (!options.json) console.log(`${asTable(found)}\n(${name}: ${Math.round((performance.now() - began) / 1_000)} s)\n`)
   }
   const machine = await describeMachine(world, loadBefore)
   if (options.json) console.log(JSON.stringify({ machine, rows: rows.map((row) => ({ ...row, missed: isMissed(row) })) }, null, 2))
   else summarise(machine)
-  const whole = !options.quick && !options.only.length && options.engines.length === 2 && !options.profile
-  if (whole) writeFileSync(join(ROOT, 'docs/performance.md'), asMarkdown(rows, machine))
 } finally {
   await world.close()
 }

@@ -84,6 +84,7 @@ export class Waiters {
 
   /** From the moment at which the change is sent to the moment at which its waiter has its answer. */
   async wakeSome(count: number, counts: boolean): Promise<void> {
+    await Promise.all([this.#writer, ...this.#clients].map((client) => client.connected()))
     for (const i of this.#clients.keys()) this.#begin(i)
     for (let n = 0; n < count; n++) {
       await this.#how.waiting(this.#clients.length)

@@ -29,9 +29,11 @@ export async function summaries(view: Tx, rows: TaskRow[]): Promise<z.output<typ
 
 export async function fullView(view: Tx, row: TaskRow, notes = SHOWN_NOTES): Promise<z.output<typeof TaskView>> {
   const store = taskStore(view)
-  const blockers = await store.blockers([row.id])
-  const dependents = await store.dependents(row.id)
-  const shown = notes ? await store.notes(row.id, notes) : []
+  const [blockers, dependents, shown] = await Promise.all([
+    store.blockers([row.id]),
+    store.dependents(row.id),
+    notes ? store.notes(row.id, notes) : [],
+  ])
   // Fewer than were asked for are all there are.
   const count = shown.length < notes ? shown.length : await store.countNotes(row.id)
   return { ...freshView(row, blockers), dependents: dependents.map(reference), notes: shown.map(noteView), note_count: count }
