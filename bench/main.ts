@@ -28,6 +28,7 @@ const FAMILIES: Record<string, (world: World) => Promise<Row[]>> = {
 const options = readOptions(process.argv.slice(2), Object.keys(FAMILIES))
 const loadBefore = loadavg()
 const world = new World(options)
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void world.close().finally(() => process.exit(130)))
 const rows: Row[] = []
 const whole = !options.quick && !options.only.length && options.engines.length === 2 && !options.profile
 try {
