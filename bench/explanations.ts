@@ -26,15 +26,15 @@ was done about it:
 
 | in the profile of a read, before | part of the samples | now |
 |---|---:|---|
-| building and compiling the same queries (Kysely) | 11 %, and half of the 9 % of garbage | 1 %: compiled once per engine, \`db/statement.ts\` |
+| building and compiling the same queries (Kysely) | 11 %; garbage 9 % | 1 %, garbage 6 %: compiled once per engine, \`db/statement.ts\` |
 | asking twice for the token and whom it stands for | 9 % | 2 %: on SQLite kept until one of those tables is written to, \`db/changes.ts\` |
 | reading the body through a web stream | 7 % | 2 %: from the connection itself |
-| hooks on every promise, because of one AsyncLocalStorage | 2 % and more in native code | none: a connection is found by its request |
+| hooks on every promise, because of one AsyncLocalStorage | 2 % | none: a connection is found by its request |
 | AbortSignals made of two, handlers that nobody asks for | 2 % | the SDK's own signal, the one handler that is asked for |
 | the era of a request decided twice | 2 % | once, when the request itself says it |
 
 Of a durable write, three statements that read back a task made just now, three calls for random bytes and the parsing of SAVEPOINT and
 RELEASE for each job were taken out. Of a wait: each waiter read the log again for the event that woke it, and hundreds were answered
-in one turn of the event loop; now each is handed its event, sixteen in a turn. Of the start: some 600 files of packages were opened
+in one turn of the event loop; now each is handed its event, sixteen in a turn. Of the start: some 504 files of packages were opened
 one by one. The fan-out can be above its limit: events of one commit are written to a reader together, where the bare server writes each alone.`,
 }

@@ -44,6 +44,6 @@ if (process.argv.includes('--stdio')) {
   serveStdio(newServer)
 } else {
   const handler = createMcpHandler(newServer, { legacy: 'reject' })
-  const server = createServer(getRequestListener((request) => handler.fetch(request), { overrideGlobalObjects: false }))
+  const server = createServer(getRequestListener((request) => handler.fetch(request), { overrideGlobalObjects: true }))
   server.listen(0, '127.0.0.1', () => console.log(`http://127.0.0.1:${(server.address() as { port: number }).port}`))
 }
