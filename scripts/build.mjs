@@ -52,6 +52,7 @@ try {
     splitting: true,
     external: STAY_OUTSIDE,
     sourcemap: true,
+    sourcesContent: false,
     metafile: true,
     // Beside the entries: code in a chunk finds db-worker.js relative to itself.
     chunkNames: 'chunk-[hash]',

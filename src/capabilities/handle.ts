@@ -1,5 +1,5 @@
-import { sql } from 'kysely'
-import { tables } from '../db/tables.ts'
+import { type Kysely, sql } from 'kysely'
+import { statement } from '../db/statement.ts'
 import type { Tx } from '../kernel/storage.ts'
 
 interface Counters {
@@ -28,14 +28,18 @@ export async function uniqueHandle(base: string, taken: (handle: string) => Prom
   }
 }
 
-/** Numbers that people read (T-1, T-2, …). They may skip after a rollback, they never repeat. */
-export async function nextNumber(tx: Tx, name: string): Promise<number> {
-  const row = await tables<Counters>(tx)
+const count = statement((db: Kysely<Counters>, { name }: { name: string }) =>
+  db
     .insertInto('counters')
     .values({ name, value: 1 })
     .onConflict((oc) => oc.column('name').doUpdateSet({ value: sql`counters.value + 1` }))
-    .returning('value')
-    .executeTakeFirstOrThrow()
+    .returning('value'),
+)
+
+/** Numbers that people read (T-1, T-2, …). They may skip after a rollback, they never repeat. */
+export async function nextNumber(tx: Tx, name: string): Promise<number> {
+  const row = await count.first(tx, { name })
+  if (!row) throw new Error(`the counter ${name} gave no number`)
   return row.value
 }
 

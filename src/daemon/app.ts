@@ -81,7 +81,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   const seals = createSeals(engine, host.now, (error) => options.onDefect(error, { id: '-', tool: 'sealer' }))
   const storage = sealing(engine, seals.sealer)
   const audit = new AuditBuffer(ledger, storage, host.now)
-  const identity = createIdentity(host.now)
+  const identity = createIdentity(host.now, engine.versionOf?.bind(engine))
   const limit = new RateLimit(host.monotonic, MOST_OPEN_CALLS)
   const counts = { mcpSessions: () => 0 }
   const ownerToken = await engine.write((tx) =>

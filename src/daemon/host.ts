@@ -34,6 +34,17 @@ function ticksOf(id: string): number {
   return [...time].reduce((ticks, character) => ticks * 32 + ALPHABET.indexOf(character), 0)
 }
 
+/** Asked for in large pieces: each time costs about as much, however few they are. */
+const RANDOM_AT_ONCE = RANDOM_CHARACTERS * 256
+let random = Buffer.alloc(0)
+let used = 0
+
 function randomPart(): string {
-  return Array.from(randomBytes(RANDOM_CHARACTERS), (byte) => ALPHABET[byte & 31]).join('')
+  if (used === random.length) {
+    random = randomBytes(RANDOM_AT_ONCE)
+    used = 0
+  }
+  let text = ''
+  for (const end = used + RANDOM_CHARACTERS; used < end; used++) text += ALPHABET[(random[used] as number) & 31]
+  return text
 }

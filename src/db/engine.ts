@@ -46,6 +46,11 @@ export interface Engine extends Storage {
   readonly generation: number
   /** Called when another process may have committed; an engine with one process never does. */
   onChange?(listener: () => void): void
+  /**
+   * Changes whenever one of the tables may have changed; undefined while a transaction is changing one. Absent where another
+   * process may write too: there nothing that was read may be kept.
+   */
+  versionOf?(tables: readonly string[]): number | undefined
   /** What is wrong with the stored data, as found when it was opened or read; shown by health. */
   readonly notices: string[]
   /** False once a page could not be read. */

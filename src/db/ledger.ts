@@ -1,10 +1,11 @@
-import { type SelectQueryBuilder, sql } from 'kysely'
+import { type Kysely, type SelectQueryBuilder, sql } from 'kysely'
 import { Collision, refuse } from '../kernel/error.ts'
 import type { Audience, Cursor, EventFilter, LoggedEvent } from '../kernel/event.ts'
 import type { Ledger } from '../kernel/log.ts'
 import type { Tx } from '../kernel/storage.ts'
 import type { CoreTables } from './core.ts'
 import { decodeCursor, encodeCursor, generationStart } from './engine.ts'
+import { insertion, statement } from './statement.ts'
 import { tables } from './tables.ts'
 
 const KEY_LIFE_MS = 24 * 3_600_000
@@ -45,16 +46,15 @@ export function inTheFuture() {
   })
 }
 
+const insertEvents = insertion('events')
+const insertCalls = insertion('calls')
+const insertMissingCalls = insertion('calls', { orNothing: 'id' })
+const newestEvent = statement((db: Kysely<CoreTables>) => db.selectFrom('events').select((eb) => eb.fn.max('seq').as('seq')))
+
 /** On SQLite there is one writer, so the sequence number is the commit order. */
 export function sqliteOrder(generation: number): CommitOrder {
   const cursor = (seq: number) => encodeCursor(generation, seq)
-  const lastSeq = async (view: Tx) => {
-    const row = await core(view)
-      .selectFrom('events')
-      .select((eb) => eb.fn.max('seq').as('seq'))
-      .executeTakeFirst()
-    return Number(row?.seq ?? 0)
-  }
+  const lastSeq = async (view: Tx) => Number((await newestEvent.first(view, {}))?.seq ?? 0)
   const seqOf = async (view: Tx, cursor: Cursor) => {
     const decoded = decodeCursor(cursor)
     if (!decoded) throw notOfThisLog(cursor)
@@ -94,18 +94,12 @@ export function createLedger(order: CommitOrder): Ledger {
         call_id: call.id,
         data: JSON.stringify(event.data),
       }))
-      await core(tx)
-        .insertInto('events')
-        .values(rows as never)
-        .execute()
+      await insertEvents(tx, rows)
     },
 
     async audit(tx, calls, how) {
       const rows = calls.map(({ by, ...call }) => ({ ...call, acting_person: by }))
-      const insert = core(tx)
-        .insertInto('calls')
-        .values(rows as never)
-      await (how === 'perhaps again' ? insert.onConflict((oc) => oc.column('id').doNothing()) : insert).execute()
+      await (how === 'perhaps again' ? insertMissingCalls : insertCalls)(tx, rows)
     },
 
     async committed(view, callId) {

@@ -11,6 +11,7 @@ import {
   SqliteQueryCompiler,
 } from 'kysely'
 import { Refusal, refuse, TransientFault } from '../kernel/error.ts'
+import { Changes, writtenBy } from './changes.ts'
 
 const MAX_STATEMENTS = 500
 
@@ -18,11 +19,13 @@ interface Prepared {
   statement: StatementSyncInstance
   /** Whether it gives rows back. */
   answers: boolean
+  writesTo: string | undefined
 }
 
 /** One SQLite connection with its prepared statements. Without the cache every call re-parses its SQL and memory grows. */
 export class Connection implements DatabaseConnection {
   readonly raw: DatabaseSyncInstance
+  readonly changes = new Changes()
   /** Told when a page cannot be read: whoever asks for health must hear of it too. */
   onDamage: ((error: DamagedDatabase) => void) | undefined
   readonly #statements = new Map<string, Prepared>()
@@ -35,7 +38,8 @@ export class Connection implements DatabaseConnection {
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
     try {
-      const { statement, answers } = this.#prepared(query.sql)
+      const { statement, answers, writesTo } = this.#prepared(query.sql)
+      if (writesTo !== undefined) this.changes.wrote(writesTo)
       const parameters = query.parameters as never[]
       if (answers) return { rows: statement.all(...parameters) as R[] }
       const { changes, lastInsertRowid } = statement.run(...parameters)
@@ -53,7 +57,7 @@ export class Connection implements DatabaseConnection {
       this.#statements.delete(oldest as string)
     }
     const statement = this.raw.prepare(sql)
-    const prepared = { statement, answers: statement.columns().length > 0 }
+    const prepared = { statement, answers: statement.columns().length > 0, writesTo: writtenBy(sql) }
     this.#statements.set(sql, prepared)
     return prepared
   }
@@ -61,6 +65,15 @@ export class Connection implements DatabaseConnection {
   // biome-ignore lint/correctness/useYield: Kysely asks for it; nothing here streams
   async *streamQuery<R>(): AsyncIterableIterator<QueryResult<R>> {
     throw new Error('page through rows by keyset instead of streaming them')
+  }
+
+  /** SAVEPOINT and RELEASE, for every job. */
+  control(sql: string): void {
+    try {
+      this.#prepared(sql).statement.run()
+    } catch (error) {
+      throw this.#told(translated(error))
+    }
   }
 
   exec(sql: string): void {

@@ -74,6 +74,10 @@ class SqliteEngine implements Engine {
     return this.#writer.write(job)
   }
 
+  versionOf(tables: readonly string[]): number | undefined {
+    return this.#writing.changes.versionOf(tables)
+  }
+
   async newestCall(): Promise<string | undefined> {
     const row = this.#reading.raw.prepare('SELECT max(id) AS id FROM calls').get()
     return (row?.id ?? undefined) as string | undefined

@@ -70,6 +70,7 @@ export class Writer {
         if (!this.#connection.raw.isTransaction) return await this.#oneByOne(batch, outcomes)
       }
       this.#connection.exec('COMMIT')
+      this.#connection.changes.ended()
     } catch (error) {
       this.#rollback()
       for (const job of batch) job.reject(error)
@@ -95,6 +96,7 @@ export class Writer {
 
   /** Some faults (a full disk) end the whole transaction: what the others did is gone too, so each gets its own. */
   async #oneByOne(batch: Job[], outcomes: Outcome[]): Promise<void> {
+    this.#connection.changes.ended()
     const culprit = outcomes.length - 1
     settle(batch[culprit] as Job, outcomes[culprit] as Outcome)
     for (const [i, job] of batch.entries()) if (i !== culprit) await this.#commit([job])
@@ -102,10 +104,10 @@ export class Writer {
 
   async #inSavepoint(job: Job): Promise<Outcome> {
     const handle = new JobHandle(this.#connection)
-    this.#connection.exec('SAVEPOINT job')
+    this.#connection.control('SAVEPOINT job')
     try {
       const value = await withinTime(job.run(asTx(builderOn(handle))))
-      this.#connection.exec('RELEASE job')
+      this.#connection.control('RELEASE job')
       return { value }
     } catch (error) {
       if (this.#connection.raw.isTransaction) this.#connection.exec('ROLLBACK TO job; RELEASE job')
@@ -117,6 +119,7 @@ export class Writer {
 
   #rollback(): void {
     if (this.#connection.raw.isTransaction) this.#connection.exec('ROLLBACK')
+    this.#connection.changes.ended()
   }
 }
 

@@ -57,6 +57,8 @@ const PAGE = 500
 const SMALLEST_PAGE = 50
 const TELL_AGAIN_MS = 1_000
 const HELD_BACK_MS = 5
+/** Each has its answer to make and to write. */
+const WOKEN_AT_ONCE = 16
 
 /**
  * The one place where "something was committed" becomes "someone is told". After each commit it reads the new events
@@ -67,6 +69,7 @@ export class Feed {
   readonly #storage: Storage
   readonly #listeners = new Set<(events: LoggedEvent[]) => void>()
   readonly #waiting = new Set<Wake>()
+  readonly #toWake: Wake[] = []
   #interrupted = false
   #head: Cursor
   #pumping: Promise<void> | undefined
@@ -185,10 +188,19 @@ export class Feed {
   }
 
   /** Storage is away for a moment: a wait is there to outlast that. */
-  #lookAgain(wake: Wake, error: unknown): LoggedEvent[] {
+  #lookAgain(wake: Wake, error: unknown): undefined {
     if (!(error instanceof TransientFault)) throw error
     setTimeout(() => wake.now('events'), TELL_AGAIN_MS).unref()
-    return []
+  }
+
+  /** Some in each turn: hundreds at once would keep everybody else, and health, from being answered until the last one is. */
+  #wakeSoon(wake: Wake): void {
+    if (this.#toWake.push(wake) === 1) queueMicrotask(() => this.#wakeSome())
+  }
+
+  #wakeSome(): void {
+    for (const wake of this.#toWake.splice(0, WOKEN_AT_ONCE)) wake.now('events')
+    if (this.#toWake.length) setImmediate(() => this.#wakeSome())
   }
 
   async wait(
@@ -202,18 +214,24 @@ export class Feed {
     const interrupt = () => wake.now('interrupted')
     limits.signal.addEventListener('abort', interrupt)
     if (limits.signal.aborted || this.#interrupted) interrupt()
+    const told: LoggedEvent[] = []
+    const isNews = (event: LoggedEvent) => matches(filter, event) && mayRead(principal, event) && this.#ledger.isAfter(event.cursor, after)
     // Subscribed before the first look: an event between the two would otherwise be missed until the next one.
     const unsubscribe = this.subscribe((events) => {
-      if (events.some((event) => matches(filter, event) && mayRead(principal, event))) wake.now('events')
+      const before = told.length
+      for (const event of events) if (isNews(event)) told.push(event)
+      if (told.length > before) this.#wakeSoon(wake)
     })
     const held = limits.holdMs < limits.timeoutMs
     const timer = setTimeout(() => wake.now(held ? 'hold' : 'timeout'), Math.min(limits.holdMs, limits.timeoutMs))
     try {
       for (;;) {
         const events = await this.read(principal, after, filter, PAGE).catch((error) => this.#lookAgain(wake, error))
-        if (events.length) return { events, ended: 'events' }
+        if (events?.length) return { events, ended: 'events' }
         const reason = await wake.promise
         if (reason !== 'events') return { events: [], ended: reason }
+        // There was nothing before, so what was told since then is all there is: no need for everybody to read it again.
+        if (events && told.length) return { events: told.slice(0, PAGE), ended: 'events' }
         wake.rearm()
       }
     } finally {

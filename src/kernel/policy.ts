@@ -82,11 +82,26 @@ function lower(a: Profile, b: Profile): Profile {
 
 /** `*` stands for any run of characters; the pattern is anchored at both ends. */
 export function globMatches(glob: string, name: string): boolean {
+  if (glob === '*') return true
+  let pattern = patterns.get(glob)
+  if (!pattern) {
+    if (patterns.size >= MOST_PATTERNS) patterns.clear()
+    pattern = patternOf(glob)
+    patterns.set(glob, pattern)
+  }
+  return pattern.test(name)
+}
+
+/** Globs come from settings: a few, asked for at every call. */
+const MOST_PATTERNS = 1_000
+const patterns = new Map<string, RegExp>()
+
+function patternOf(glob: string): RegExp {
   const source = glob
     .split('*')
     .map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'))
     .join('.*')
-  return new RegExp(`^${source}$`).test(name)
+  return new RegExp(`^${source}$`)
 }
 
 export interface PermissionQuestion {

@@ -1,6 +1,5 @@
 import type { HttpBindings } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
-import { readRequestBody } from '@modelcontextprotocol/server'
 import { type Context, Hono } from 'hono'
 import { CODES, type ErrorBody, Refusal, refuse, TransientFault } from '../kernel/error.ts'
 import type { EventFilter } from '../kernel/event.ts'
@@ -8,6 +7,7 @@ import { type Answer, type Kernel, type Surface, unauthenticated } from '../kern
 import type { Feed, Ledger } from '../kernel/log.ts'
 import type { Lane, Principal } from '../kernel/policy.ts'
 import type { Health } from '../ports/daemon.ts'
+import { jsonBody } from './body.ts'
 import type { McpSurface } from './mcp.ts'
 import type { Metrics } from './metrics.ts'
 import { openApi } from './openapi.ts'
@@ -33,8 +33,6 @@ export interface HttpParts {
 type Env = { Bindings: HttpBindings }
 type Ctx = Context<Env>
 
-const MAX_BODY = 1_048_576
-const MOST_NESTED = 64
 /** The methods that go through the kernel's door. */
 const MCP_CALLS = new Set(['tools/call', 'resources/read'])
 const LOOPBACK = ['localhost', '127.0.0.1', '[::1]']
@@ -107,7 +105,7 @@ export function createHttp(parts: HttpParts): Hono<Env> {
   app.post('/api/tools/:name', async (c) => {
     const secret = bearer(c)
     if (!secret) return answerError(c, refused(parts, c))
-    const input = await jsonBody(c)
+    const input = await jsonBody(c.env.incoming)
     const answer = await parts.kernel.invoke({
       tool: c.req.param('name'),
       input,
@@ -136,7 +134,7 @@ export function createHttp(parts: HttpParts): Hono<Env> {
 
   app.all('/mcp', async (c) => {
     const found = await requirePrincipal(c, parts)
-    const body = c.req.method === 'POST' ? await jsonBody(c) : undefined
+    const body = c.req.method === 'POST' ? await jsonBody(c.env.incoming) : undefined
     if (!MCP_CALLS.has(String((body as { method?: unknown } | undefined)?.method))) admit(c, parts, found.principal)
     const dialect = c.req.query('dialect')
     if (dialect !== undefined) parts.kernel.parts.registry.dialect(dialect)
@@ -208,35 +206,6 @@ function refused(parts: HttpParts, c: Ctx): ErrorBody {
 
 function bearer(c: Ctx): string | undefined {
   return /^Bearer ([\w.~+/-]{1,200}=*)$/i.exec(c.req.header('authorization') ?? '')?.[1]
-}
-
-/** Only JSON: a form or text/plain is what a foreign page can send without asking. */
-async function jsonBody(c: Ctx): Promise<unknown> {
-  const type = (c.req.header('content-type') ?? '').split(';')[0]?.trim().toLowerCase()
-  if (type !== 'application/json') throw new Refusal({ code: 'INVALID_INPUT', message: 'Send JSON with Content-Type: application/json.' })
-  const read = await readRequestBody(c.req.raw, MAX_BODY)
-  if (read.tooLarge)
-    throw refuse('PAYLOAD_TOO_LARGE', `The request is larger than ${MAX_BODY} bytes.`, {
-      hint: 'Send less at once; keep long text in files of the repository.',
-    })
-  if (read.text === '') return {}
-  const body = parsed(read.text)
-  if (isDeeperThan(MOST_NESTED, body)) throw refuse('INVALID_INPUT', `The body is nested deeper than ${MOST_NESTED} levels.`)
-  return body
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown
-  } catch {
-    throw refuse('INVALID_INPUT', 'The body is not valid JSON.')
-  }
-}
-
-/** Whoever walks through such a value step by step, like JSON.stringify, runs out of stack. */
-function isDeeperThan(levels: number, value: unknown): boolean {
-  if (typeof value !== 'object' || value === null) return false
-  return levels === 0 || Object.values(value).some((inner) => isDeeperThan(levels - 1, inner))
 }
 
 function answerJson(c: Ctx, answer: Answer): Response {

@@ -26,6 +26,8 @@ export interface McpConnection {
   toolsets?: string[]
   /** 2025-era sessions: what they subscribed to, kept where a restart does not reach it. */
   subscriptions?: { known: string[]; keep(uris: string[]): Promise<void> }
+  /** 2026 requests stand alone: the only method that the server made for this one will be asked for. */
+  method?: string
   /** Calls back when this request has been answered to its end, or its client has hung up. */
   whenOver?(then: () => void): void
 }
@@ -82,18 +84,19 @@ export function createServerFactory(parts: McpServerParts): McpServerFactory {
         lane: connection.lane,
         dialect: connection.dialect,
         source: connection.source,
-        signal: endOf(ctx),
+        signal: era === 'legacy' ? endOf(ctx) : ctx.mcpReq.signal,
         holdMs: Math.min(holdMs, parts.holdMs ?? holdMs),
       })
 
-    server.setRequestHandler('tools/list', async () => {
+    const handle = handlerOn(server, connection.method)
+    handle('tools/list', async () => {
       const principal = await current(kernel, connection)
       const found = kernel.permitted(principal, connection.lane, connection.dialect)
       const wanted = connection.toolsets
       return { tools: found.filter((f) => !wanted || wanted.includes(toolset.get(f.tool.name) ?? '')).map(describe) }
     })
 
-    server.setRequestHandler('tools/call', async (request, ctx) => {
+    handle('tools/call', async (request, ctx) => {
       const progress = startProgress(ctx)
       try {
         return toResult(await call(request.params.name, request.params.arguments ?? {}, ctx, progress.holdMs))
@@ -102,17 +105,17 @@ export function createServerFactory(parts: McpServerParts): McpServerFactory {
       }
     })
 
-    server.setRequestHandler('resources/list', async () => ({
+    handle('resources/list', async () => ({
       resources: resources
         .filter((r) => !r.argument)
         .map((r) => ({ uri: r.uri, name: r.name, description: r.description, mimeType: 'application/json' })),
     }))
-    server.setRequestHandler('resources/templates/list', async () => ({
+    handle('resources/templates/list', async () => ({
       resourceTemplates: resources
         .filter((r) => r.argument)
         .map((r) => ({ uriTemplate: r.uri, name: r.name, description: r.description, mimeType: 'application/json' })),
     }))
-    server.setRequestHandler('resources/read', async (request, ctx) => {
+    handle('resources/read', async (request, ctx) => {
       const { uri } = request.params
       const { resource, input } = matching(resources, uri)
       const answer = await call(resource.tool, input, ctx, DEFAULT_HOLD_MS)
@@ -120,10 +123,10 @@ export function createServerFactory(parts: McpServerParts): McpServerFactory {
       return { contents: [{ uri, mimeType: 'application/json', text: JSON.stringify(answer.value) }] }
     })
 
-    server.setRequestHandler('prompts/list', async () => ({
+    handle('prompts/list', async () => ({
       prompts: prompts.map(({ name, title, description }) => ({ name, title, description })),
     }))
-    server.setRequestHandler('prompts/get', async (request) => {
+    handle('prompts/get', async (request) => {
       const prompt = prompts.find((p) => p.name === request.params.name)
       if (!prompt)
         throw new ProtocolError(
@@ -145,6 +148,14 @@ export function createServerFactory(parts: McpServerParts): McpServerFactory {
     else if (connection.surface === 'stdio') tellOf(server, parts.feed, connection.principal, updates, () => true)
     return server
   }
+}
+
+/** Eight of them for every request, of which one is asked for, would cost more than many a call. */
+function handlerOn(server: Server, only: string | undefined): Server['setRequestHandler'] {
+  const set = server.setRequestHandler.bind(server) as (method: string, ...handler: unknown[]) => void
+  return ((method: string, ...handler: unknown[]) => {
+    if (only === undefined || only === method) set(method, ...handler)
+  }) as Server['setRequestHandler']
 }
 
 /** A 2025-era client subscribes by request, and is told on its own stream. */
@@ -233,7 +244,7 @@ function startProgress(ctx: ServerContext): { holdMs: number; stop(): void } {
   return { holdMs: HOLD_WITH_PROGRESS_MS, stop: () => clearInterval(timer) }
 }
 
-/** A client that hung up is not waited for: its request ends with its connection. */
+/** A client that hung up is not waited for: its request ends with its connection. In a session the SDK does not see to that. */
 function endOf(ctx: ServerContext): AbortSignal {
   const http = ctx.http?.req?.signal
   return http ? AbortSignal.any([ctx.mcpReq.signal, http]) : ctx.mcpReq.signal

@@ -1,9 +1,10 @@
-import { AsyncLocalStorage } from 'node:async_hooks'
 import {
   createMcpHandler,
   isInitializeRequest,
   isLegacyRequest,
   type JSONRPCMessage,
+  type McpHttpHandler,
+  PROTOCOL_VERSION_META_KEY,
   type ServerEvent,
   type ServerEventBus,
   WebStandardStreamableHTTPServerTransport,
@@ -12,9 +13,9 @@ import type { SessionStore, StoredSession } from '../db/mcp-sessions.ts'
 import type { Capability } from '../kernel/capability.ts'
 import type { LoggedEvent } from '../kernel/event.ts'
 import type { Feed } from '../kernel/log.ts'
-import { mayRead } from '../kernel/policy.ts'
+import { mayRead, type Principal } from '../kernel/policy.ts'
 import type { McpConnection, McpServerFactory } from './mcp-server.ts'
-import { createUpdates, endedToken } from './updates.ts'
+import { createUpdates, endedToken, type Updates } from './updates.ts'
 
 export interface McpSurfaceParts {
   factory: McpServerFactory
@@ -47,6 +48,7 @@ const IDLE_MS = 30 * 60_000
 const MOST_LIVE = 500
 const MOST_PER_TOKEN = 200
 const SWEEP_MS = 60_000
+const MOST_LISTENING = 1_024
 
 /** Both protocol eras on one address: 2026 requests stand alone, 2025 clients keep a session that survives our restart. */
 export function createMcpSurface(parts: McpSurfaceParts): McpSurface {
@@ -54,19 +56,41 @@ export function createMcpSurface(parts: McpSurfaceParts): McpSurface {
   const live = new Map<string, LiveSession>()
   const adopting = new Map<string, Promise<LiveSession | undefined>>()
   const ending = new Set<string>()
-  const asking = new AsyncLocalStorage<McpConnection>()
-  const modern = createMcpHandler(() => factory(required(asking.getStore()), 'modern'), {
+  const updates = createUpdates(parts.capabilities)
+  const listening = new Set<McpHttpHandler>()
+  // By the request and not through an AsyncLocalStorage: on Node 20 that makes every promise of the process slower.
+  const asking = new WeakMap<Request, McpConnection>()
+  const modern = createMcpHandler(({ requestInfo }) => factory(required(requestInfo && asking.get(requestInfo)), 'modern'), {
     legacy: 'reject',
-    bus: createBus(feed, parts.capabilities, asking),
     onerror: parts.onError,
   })
 
   async function handle(request: Request, body: unknown, connection: McpConnection): Promise<Response> {
-    if (!(await isLegacyRequest(request, body))) return asking.run(connection, () => modern.fetch(request, { parsedBody: body }))
+    if (claimsModern(request, body) || !(await isLegacyRequest(request, body))) return alone(request, body, connection)
     const id = request.headers.get('mcp-session-id')
     if (id) return inSession(id, request, body, connection)
     if (isInitializeRequest(body)) return begin(request, body, connection)
     return rpcError(400, -32_000, 'No MCP session: send initialize first, or use protocol 2026-07-28.')
+  }
+
+  async function alone(request: Request, body: unknown, connection: McpConnection): Promise<Response> {
+    const { method } = body as { method?: unknown }
+    if (method === 'subscriptions/listen') return listen(request, body, connection)
+    asking.set(request, { ...connection, method: String(method) })
+    return modern.fetch(request, { parsedBody: body })
+  }
+
+  /** Each has a handler of its own, whose source of changes knows who listens. */
+  async function listen(request: Request, body: unknown, connection: McpConnection): Promise<Response> {
+    const handler = createMcpHandler(() => factory(connection, 'modern'), {
+      legacy: 'reject',
+      bus: busOf(connection.principal, feed, updates),
+      maxSubscriptions: listening.size < MOST_LISTENING ? 1 : 0,
+      onerror: parts.onError,
+    })
+    listening.add(handler)
+    connection.whenOver?.(() => listening.delete(handler))
+    return handler.fetch(request, { parsedBody: body })
   }
 
   async function begin(request: Request, body: unknown, connection: McpConnection): Promise<Response> {
@@ -187,19 +211,23 @@ export function createMcpSurface(parts: McpSurfaceParts): McpSurface {
     sessionCount: () => live.size,
     async close() {
       clearInterval(sweeper)
-      await modern.close()
+      for (const handler of [modern, ...listening]) await handler.close()
       for (const id of [...live.keys()]) await drop(id)
     },
   }
 }
 
-/** The change-event source of 2026 subscriptions; each listener hears only what its own reader may know. */
-function createBus(feed: Feed, capabilities: Capability[], asking: AsyncLocalStorage<McpConnection>): ServerEventBus {
-  const updates = createUpdates(capabilities)
+/** Whoever says so in the request itself is never of the older era: that saves taking it apart twice. */
+function claimsModern(request: Request, body: unknown): boolean {
+  const { _meta: meta } = (body as { params?: { _meta?: unknown } } | undefined)?.params ?? {}
+  return request.method === 'POST' && typeof meta === 'object' && meta !== null && Object.hasOwn(meta, PROTOCOL_VERSION_META_KEY)
+}
+
+/** The source of changes for a 2026 subscription: it tells only what its own reader may know. */
+function busOf(principal: Principal, feed: Feed, updates: Updates): ServerEventBus {
   return {
     publish() {},
     subscribe(listener: (event: ServerEvent) => void) {
-      const { principal } = required(asking.getStore())
       const tell = (event: LoggedEvent) => {
         if (endedToken(event) === principal.tokenId) return stop()
         if (updates.toolsChanged(event)) listener({ kind: 'tools_list_changed' })

@@ -8,30 +8,90 @@ import { type AgentRow, agentStore, type PersonRow, type TokenRow } from './stor
 /** What a link is good for. */
 export const REDEEM = 'token_redeem'
 
-/** Who calls comes from here and from nowhere else. */
-export function createIdentity(now: () => number): Identity {
+/** A living token with the one that it stands for. */
+interface Known {
+  token: TokenRow
+  principal: Principal
+}
+
+type VersionOf = (tables: readonly string[]) => number | undefined
+
+/**
+ * Who calls comes from here and from nowhere else. What was found is kept until one of the tables changes, where that can be
+ * known; on a shared database another daemon may end a token at any moment, so every call asks again.
+ */
+export function createIdentity(now: () => number, versionOf?: VersionOf): Identity {
+  const kept = new Kept(versionOf)
+
+  async function byHash(view: Tx, hash: string): Promise<Known | undefined> {
+    const known = kept.find(hash)
+    if (known) return known
+    const version = kept.version()
+    const token = await agentStore(view).tokenByHash(hash)
+    if (!token || !sameHash(token.hash, hash)) return undefined
+    const principal = await principalOf(view, token)
+    if (!principal) return undefined
+    kept.keep(version, { token, principal })
+    return { token, principal }
+  }
+
+  /** In a transaction nothing is kept: what it sees may be taken back. */
+  async function byId(tx: Tx, tokenId: string): Promise<Known | undefined> {
+    const known = kept.find(tokenId)
+    if (known) return known
+    const token = await agentStore(tx).token(tokenId)
+    const principal = token && (await principalOf(tx, token))
+    return principal && { token, principal }
+  }
+
   return {
     async authenticate(view, secret) {
-      const hash = hashOf(secret)
-      const token = await agentStore(view).tokenByHash(hash)
-      if (!token || !sameHash(token.hash, hash)) return undefined
-      const principal = await principalOf(view, token)
-      return principal && { principal, stale: whyStale(token, now()) }
+      const found = await byHash(view, hashOf(secret))
+      return found && { principal: found.principal, stale: whyStale(found.token, now()) }
     },
 
     async refresh(tx, principal) {
-      const token = principal.tokenId && (await agentStore(tx).token(principal.tokenId))
-      if (!token || whyStale(token, now())) return undefined
-      const holder = await principalOf(tx, token)
-      if (!principal.by || !holder) return holder
+      const found = principal.tokenId === undefined ? undefined : await byId(tx, principal.tokenId)
+      if (!found || whyStale(found.token, now())) return undefined
+      if (!principal.by) return found.principal
       const agent = await agentStore(tx).agent(principal.id)
-      return agent && actingFor(agentPrincipal(agent), holder)
+      return agent && actingFor(agentPrincipal(agent), found.principal)
     },
 
     async agent(view, ref) {
       const agent = await agentStore(view).agent(ref)
       return agent && agentPrincipal(agent)
     },
+  }
+}
+
+const TABLES = ['tokens', 'people', 'agents'] as const
+const MOST_KEPT = 10_000
+
+/** By the hash of the secret and by the token's id, for as long as the tables stay as they are. */
+class Kept {
+  readonly #versionOf: VersionOf | undefined
+  readonly #found = new Map<string, Known>()
+  #version: number | undefined
+
+  constructor(versionOf: VersionOf | undefined) {
+    this.#versionOf = versionOf
+  }
+
+  version(): number | undefined {
+    return this.#versionOf?.(TABLES)
+  }
+
+  find(key: string): Known | undefined {
+    return this.#version !== undefined && this.version() === this.#version ? this.#found.get(key) : undefined
+  }
+
+  /** `version` is that from before the rows were read: with a later one, a change in between would be missed for ever. */
+  keep(version: number | undefined, known: Known): void {
+    if (version === undefined || version !== this.version()) return
+    if (version !== this.#version || this.#found.size >= MOST_KEPT) this.#found.clear()
+    this.#version = version
+    this.#found.set(known.token.hash, known).set(known.token.id, known)
   }
 }
 

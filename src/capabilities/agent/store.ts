@@ -1,3 +1,5 @@
+import type { Kysely } from 'kysely'
+import { statement } from '../../db/statement.ts'
 import { tables } from '../../db/tables.ts'
 import type { Profile, Role } from '../../kernel/policy.ts'
 import type { Tx } from '../../kernel/storage.ts'
@@ -44,11 +46,30 @@ interface Tables {
   calls: { seq: number; principal: string; at: number }
 }
 
+type Db = Kysely<Tables>
+
+type By = { value: string }
+
+const FIND = {
+  agent: {
+    id: statement((db: Db, { value }: By) => db.selectFrom('agents').selectAll().where('id', '=', value)),
+    handle: statement((db: Db, { value }: By) => db.selectFrom('agents').selectAll().where('handle', '=', value)),
+  },
+  person: {
+    id: statement((db: Db, { value }: By) => db.selectFrom('people').selectAll().where('id', '=', value)),
+    handle: statement((db: Db, { value }: By) => db.selectFrom('people').selectAll().where('handle', '=', value)),
+  },
+  token: {
+    id: statement((db: Db, { value }: By) => db.selectFrom('tokens').selectAll().where('id', '=', value)),
+    hash: statement((db: Db, { value }: By) => db.selectFrom('tokens').selectAll().where('hash', '=', value)),
+  },
+}
+
 export function agentStore(tx: Tx) {
   const db = tables<Tables>(tx)
   return {
-    agent: (ref: string) => db.selectFrom('agents').selectAll().where(byRef(ref), '=', ref).executeTakeFirst(),
-    person: (ref: string) => db.selectFrom('people').selectAll().where(byRef(ref), '=', ref).executeTakeFirst(),
+    agent: (ref: string) => FIND.agent[byRef(ref)].first(tx, { value: ref }),
+    person: (ref: string) => FIND.person[byRef(ref)].first(tx, { value: ref }),
     owner: () => db.selectFrom('people').selectAll().where('owner', '=', 1).executeTakeFirst(),
     people: () => db.selectFrom('people').selectAll().orderBy('id').execute(),
     agents: (after: string, limit: number) =>
@@ -66,8 +87,8 @@ export function agentStore(tx: Tx) {
     unbindTask: (taskId: string, now: number) =>
       db.updateTable('agents').set({ task_id: null, updated_at: now }).where('task_id', '=', taskId).execute(),
 
-    token: (id: string) => db.selectFrom('tokens').selectAll().where('id', '=', id).executeTakeFirst(),
-    tokenByHash: (hash: string) => db.selectFrom('tokens').selectAll().where('hash', '=', hash).executeTakeFirst(),
+    token: (id: string) => FIND.token.id.first(tx, { value: id }),
+    tokenByHash: (hash: string) => FIND.token.hash.first(tx, { value: hash }),
     tokens: (after: string, limit: number) =>
       db.selectFrom('tokens').selectAll().where('id', '>', after).orderBy('id').limit(limit).execute(),
     insertToken: (row: TokenRow) => db.insertInto('tokens').values(row).execute(),

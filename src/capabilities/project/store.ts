@@ -1,3 +1,5 @@
+import type { Kysely } from 'kysely'
+import { statement } from '../../db/statement.ts'
 import { tables } from '../../db/tables.ts'
 import type { Tx } from '../../kernel/storage.ts'
 
@@ -29,10 +31,15 @@ interface Tables {
   open_projects: { token: string; project_id: string }
 }
 
+const projectBy = {
+  id: statement((db: Kysely<Tables>, { ref }: { ref: string }) => db.selectFrom('projects').selectAll().where('id', '=', ref)),
+  handle: statement((db: Kysely<Tables>, { ref }: { ref: string }) => db.selectFrom('projects').selectAll().where('handle', '=', ref)),
+}
+
 export function projectStore(tx: Tx) {
   const db = tables<Tables>(tx)
   return {
-    project: (ref: string) => db.selectFrom('projects').selectAll().where(byRef(ref), '=', ref).executeTakeFirst(),
+    project: (ref: string) => projectBy[byRef(ref)].first(tx, { ref }),
     projects: (after: string, limit: number) =>
       db.selectFrom('projects').selectAll().where('id', '>', after).orderBy('id').limit(limit).execute(),
     insertProject: (row: ProjectRow) => db.insertInto('projects').values(row).execute(),

@@ -1,4 +1,5 @@
-import { type ExpressionBuilder, sql } from 'kysely'
+import { type ExpressionBuilder, type Kysely, sql } from 'kysely'
+import { insertion, statement } from '../../db/statement.ts'
 import { tables } from '../../db/tables.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import type { Status } from './schema.ts'
@@ -60,14 +61,45 @@ export interface TaskFilter {
   exclude?: string[]
 }
 
+type Db = Kysely<Tables>
+
+const byId = statement((db: Db, { id }: { id: string }) => db.selectFrom('tasks').selectAll().where('id', '=', id))
+const byNumber = statement((db: Db, { number }: { number: number }) => db.selectFrom('tasks').selectAll().where('number', '=', number))
+const insertTask = insertion<TaskRow>('tasks')
+const insertNotes = insertion<NoteRow>('task_notes')
+const blockersOf = statement((db: Db, { id }: { id: string }) => blockersIn(db).where('d.task_id', '=', id))
+const dependentsOf = statement((db: Db, { id }: { id: string }) =>
+  db
+    .selectFrom('task_dependencies as d')
+    .innerJoin('tasks as t', 't.id', 'd.task_id')
+    .select(['t.id', 't.number', 't.status'])
+    .where('d.blocked_by', '=', id)
+    .where('t.deleted_at', 'is', null)
+    .orderBy('t.number'),
+)
+const latestNotes = statement((db: Db, { task, limit }: { task: string; limit: number }) =>
+  db.selectFrom('task_notes').selectAll().where('task_id', '=', task).orderBy('id', 'desc').limit(limit),
+)
+const noteCount = statement((db: Db, { task }: { task: string }) =>
+  db
+    .selectFrom('task_notes')
+    .select((eb) => eb.fn.countAll().as('n'))
+    .where('task_id', '=', task),
+)
+
+function blockersIn(db: Db) {
+  return db
+    .selectFrom('task_dependencies as d')
+    .innerJoin('tasks as t', 't.id', 'd.blocked_by')
+    .select(['d.task_id', 't.id', 't.number', 't.status', 't.deleted_at'])
+    .orderBy('t.number')
+}
+
 export function taskStore(tx: Tx) {
   const db = tables<Tables>(tx)
   return {
     /** Also finds deleted ones: whoever asks for one by name should hear that it was deleted. */
-    find: (ref: string) => {
-      const all = db.selectFrom('tasks').selectAll()
-      return (ref.startsWith('T-') ? all.where('number', '=', Number(ref.slice(2))) : all.where('id', '=', ref)).executeTakeFirst()
-    },
+    find: (ref: string) => (ref.startsWith('T-') ? byNumber.first(tx, { number: Number(ref.slice(2)) }) : byId.first(tx, { id: ref })),
 
     list: (filter: TaskFilter, after: number | undefined, limit: number, newestFirst = false) =>
       db
@@ -80,7 +112,7 @@ export function taskStore(tx: Tx) {
         .limit(limit)
         .execute(),
 
-    insert: (row: TaskRow) => db.insertInto('tasks').values(row).execute(),
+    insert: (row: TaskRow) => insertTask(tx, [row]),
 
     /** Compare and set on the version: false when somebody else was faster. */
     update: async (row: TaskRow, changes: Partial<TaskRow>) => {
@@ -93,26 +125,12 @@ export function taskStore(tx: Tx) {
       return result.numUpdatedRows === 1n
     },
 
-    blockers: async (ids: string[]) =>
-      ids.length
-        ? db
-            .selectFrom('task_dependencies as d')
-            .innerJoin('tasks as t', 't.id', 'd.blocked_by')
-            .select(['d.task_id', 't.id', 't.number', 't.status', 't.deleted_at'])
-            .where('d.task_id', 'in', ids)
-            .orderBy('t.number')
-            .execute()
-        : [],
+    blockers: async (ids: string[]) => {
+      if (ids.length === 1) return blockersOf.all(tx, { id: ids[0] as string })
+      return ids.length ? blockersIn(db).where('d.task_id', 'in', ids).execute() : []
+    },
 
-    dependents: (id: string) =>
-      db
-        .selectFrom('task_dependencies as d')
-        .innerJoin('tasks as t', 't.id', 'd.task_id')
-        .select(['t.id', 't.number', 't.status'])
-        .where('d.blocked_by', '=', id)
-        .where('t.deleted_at', 'is', null)
-        .orderBy('t.number')
-        .execute(),
+    dependents: (id: string) => dependentsOf.all(tx, { id }),
 
     setBlockers: async (id: string, blockers: string[]) => {
       await db.deleteFrom('task_dependencies').where('task_id', '=', id).execute()
@@ -133,20 +151,10 @@ export function taskStore(tx: Tx) {
       return found.rows.length > 0
     },
 
-    insertNote: (row: NoteRow) => db.insertInto('task_notes').values(row).execute(),
+    insertNote: (row: NoteRow) => insertNotes(tx, [row]),
     /** The newest ones, oldest of them first. */
-    notes: async (taskId: string, limit: number) =>
-      (await db.selectFrom('task_notes').selectAll().where('task_id', '=', taskId).orderBy('id', 'desc').limit(limit).execute()).reverse(),
-    countNotes: async (taskId: string) =>
-      Number(
-        (
-          await db
-            .selectFrom('task_notes')
-            .select((eb) => eb.fn.countAll().as('n'))
-            .where('task_id', '=', taskId)
-            .executeTakeFirst()
-        )?.n ?? 0,
-      ),
+    notes: async (task: string, limit: number) => (await latestNotes.all(tx, { task, limit })).reverse(),
+    countNotes: async (task: string) => Number((await noteCount.first(tx, { task }))?.n ?? 0),
 
     insertPlan: (row: PlanRow) => db.insertInto('plans').values(row).execute(),
     plan: (id: string) => db.selectFrom('plans').selectAll().where('id', '=', id).executeTakeFirst(),

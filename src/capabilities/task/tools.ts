@@ -26,7 +26,7 @@ import {
   taskUpdated,
 } from './schema.ts'
 import { type TaskRow, taskStore } from './store.ts'
-import { fullView, isOpen, summaries } from './view.ts'
+import { freshView, fullView, isOpen, summaries } from './view.ts'
 
 const Blockers = z.array(mention(TaskId)).max(50).describe('Tasks that must be done first')
 const Changed = z.strictObject({ task_id: TaskId, handle: z.string(), task: TaskView })
@@ -56,7 +56,8 @@ export const create = defineTool({
     const project = input.project_id ?? (await currentProject(ctx.tx, ctx.principal))
     if (!project) return noProject()
     const row = await createTask(ctx, project, input)
-    return changed(ctx, row)
+    const blockers = input.blocked_by.length ? await taskStore(ctx.tx).blockers([row.id]) : []
+    return { task_id: row.id, handle: handleOf(row), task: freshView(row, blockers) }
   },
 })
 

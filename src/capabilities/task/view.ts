@@ -29,8 +29,18 @@ export async function summaries(view: Tx, rows: TaskRow[]): Promise<z.output<typ
 
 export async function fullView(view: Tx, row: TaskRow, notes = SHOWN_NOTES): Promise<z.output<typeof TaskView>> {
   const store = taskStore(view)
-  const blockers = await store.blockers([row.id])
-  const dependents = await store.dependents(row.id)
+  const [blockers, dependents, shown] = await Promise.all([
+    store.blockers([row.id]),
+    store.dependents(row.id),
+    notes ? store.notes(row.id, notes) : [],
+  ])
+  // Fewer than were asked for are all there are.
+  const count = shown.length < notes ? shown.length : await store.countNotes(row.id)
+  return { ...freshView(row, blockers), dependents: dependents.map(reference), notes: shown.map(noteView), note_count: count }
+}
+
+/** Of a task that was made just now: nobody can have written about it or wait for it yet. */
+export function freshView(row: TaskRow, blockers: Blocker[]): z.output<typeof TaskView> {
   return {
     ...summary(row, blockers),
     description: row.description,
@@ -39,9 +49,9 @@ export async function fullView(view: Tx, row: TaskRow, notes = SHOWN_NOTES): Pro
     closed_reason: row.closed_reason,
     created_by: row.created_by,
     dependencies: blockers.map(reference),
-    dependents: dependents.map(reference),
-    notes: notes ? (await store.notes(row.id, notes)).map(noteView) : [],
-    note_count: await store.countNotes(row.id),
+    dependents: [],
+    notes: [],
+    note_count: 0,
   }
 }
 
