@@ -77,7 +77,7 @@ export class EventStream {
       const resume: Record<string, string> = this.#cursor === undefined ? {} : { 'last-event-id': this.#cursor }
       const response = await fetch('/api/events', { headers: { authorization: `Bearer ${this.#token}`, ...resume }, signal })
       if (response.status === 401) return 'refused'
-      if (response.status === 400) return 'reset'
+      if (response.status === 400 && this.#cursor !== undefined) return 'reset'
       if (!response.ok || !response.body) return 'unreachable'
       opened = true
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
