@@ -135,7 +135,8 @@ describe('what is in the log stays', () => {
   })
 
   test('[Z6] rows are added to each in one place', () => {
-    const adding = (table: string) => found(new RegExp(`insertInto\\(\\s*['"]${table}['"]|INSERT\\s+INTO\\s+"?${table}\\b`, 'i'))
+    const adding = (table: string) =>
+      found(new RegExp(`(?:insertInto|insertion)\\(\\s*['"]${table}['"]|INSERT\\s+INTO\\s+"?${table}\\b`, 'i'))
     expect([adding('events'), adding('calls'), adding('seals')]).toEqual([['db/ledger.ts'], ['db/ledger.ts'], ['db/seal-store.ts']])
   })
 

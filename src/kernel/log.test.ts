@@ -94,6 +94,22 @@ describe('the feed', () => {
     expect(feed.waiters + feed.readers).toBe(0)
   })
 
+  test('[K21] a wait that was told in time says so, although its time was over before its turn to be woken came', async () => {
+    const { log, open } = smallLog()
+    const feed = await open()
+    const limits = { timeoutMs: 30, holdMs: 1_000, signal: new AbortController().signal }
+    const waits = Array.from({ length: 100 }, () => feed.wait(SYSTEM, '0', {}, limits))
+    await new Promise((resolve) => setImmediate(resolve))
+    feed.subscribe(() => {
+      const busy = performance.now()
+      while (performance.now() - busy < 50);
+    })
+    log.add()
+    await feed.pump()
+    const ended = (await Promise.all(waits)).map((waited) => `${waited.ended} ${waited.events.length}`)
+    expect([...new Set(ended)]).toEqual(['events 1'])
+  })
+
   test('[K21] an event that is told late, to one whose cursor is already behind it, ends nothing', async () => {
     const { log, open } = smallLog()
     const feed = await open()

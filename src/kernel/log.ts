@@ -229,9 +229,10 @@ export class Feed {
         const events = await this.read(principal, after, filter, PAGE).catch((error) => this.#lookAgain(wake, error))
         if (events?.length) return { events, ended: 'events' }
         const reason = await wake.promise
-        if (reason !== 'events') return { events: [], ended: reason }
-        // There was nothing before, so what was told since then is all there is: no need for everybody to read it again.
+        // There was nothing before, so what was told since then is all there is: no need for everybody to read it again. Also
+        // when its time was over before its turn to be woken came: it was told in time.
         if (events && told.length) return { events: told.slice(0, PAGE), ended: 'events' }
+        if (reason !== 'events') return { events: [], ended: reason }
         wake.rearm()
       }
     } finally {

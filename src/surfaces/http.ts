@@ -23,7 +23,7 @@ export interface HttpParts {
   metrics: Metrics
   health(): Health
   /** The dashboard, where there is one. */
-  pages?(path: string): Page | undefined
+  pages?(path: string, accept: string): Page | undefined
   /** Hostnames that the Host header may carry, besides the loopback ones. */
   allowedHosts: string[]
   holdMs?: number
@@ -58,7 +58,7 @@ export function createHttp(parts: HttpParts): Hono<Env> {
     return answerError(c, { code: 'INTERNAL_ERROR', message: 'Signalbox failed on this request.' })
   })
   app.notFound((c) => {
-    const page = c.req.method === 'GET' ? parts.pages?.(c.req.path) : undefined
+    const page = c.req.method === 'GET' ? parts.pages?.(c.req.path, c.req.header('accept') ?? '') : undefined
     if (page) return c.body(page.body, 200, page.headers)
     return answerError(c, {
       code: 'RESOURCE_NOT_FOUND',

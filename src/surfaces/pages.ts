@@ -20,7 +20,7 @@ const NONCE = '__NONCE__'
 const NO_PAGE = /^\/(api|mcp|assets|healthz|metrics)(\/|$)/
 
 /** The dashboard, read once: what is asked for by name, and for every other address the page whose router knows it. */
-export function createPages(folder: string): (path: string) => Page | undefined {
+export function createPages(folder: string): (path: string, accept: string) => Page | undefined {
   if (!existsSync(join(folder, 'index.html'))) return () => undefined
   const files = new Map(
     readdirSync(folder, { recursive: true, withFileTypes: true })
@@ -31,10 +31,12 @@ export function createPages(folder: string): (path: string) => Page | undefined 
       }),
   )
   const html = readFileSync(join(folder, 'index.html'), 'utf8')
-  return (path) => {
+  return (path, accept) => {
     const file = files.get(path)
     if (file) return { body: file, headers: fileHeaders(path) }
-    return NO_PAGE.test(path) ? undefined : shell(html)
+    // Only a browser that goes somewhere asks for a page: a program that mistyped an address is told so.
+    const asked = path === '/' || (accept.includes('text/html') && !NO_PAGE.test(path))
+    return asked ? shell(html) : undefined
   }
 }
 

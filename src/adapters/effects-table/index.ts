@@ -34,9 +34,10 @@ export function createTableEffects(parts: EffectsParts): Effects {
   async function fill(): Promise<void> {
     while (again && work) {
       again = false
+      // Before the look at what is due: one whose time comes between the two would otherwise be in neither, and wait for ever.
+      const next = await store().nextInMs()
       // Those that run here come on top: after a jump of the clock their leases seem to be over.
       for (const id of await store().due(AT_ONCE + running.size)) if (work && !running.has(id)) await begin(id, work)
-      const next = await store().nextInMs()
       if (next !== undefined) later(next)
     }
   }
