@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { describe, expect } from 'vitest'
+import { describe, expect, onTestFinished } from 'vitest'
 import { TestDaemon } from '../../src/testing/daemon.ts'
 import { test, Visitor, withoutBrowser } from './support.ts'
 import { demo, firstVisit, tour } from './tour.ts'
@@ -30,30 +30,37 @@ async function faults({ page }: Visitor, name: string): Promise<string[]> {
     )
 }
 
+const DESK = { colorScheme: 'light', viewport: { width: 1360, height: 850 } } as const
+const PHONE = { colorScheme: 'dark', viewport: { width: 390, height: 844 } } as const
+
 describe.skipIf(withoutBrowser('[U10] screens for everybody'))('screens for everybody', () => {
-  test.for([
-    { colorScheme: 'light', viewport: { width: 1360, height: 850 } },
-    { colorScheme: 'dark', viewport: { width: 390, height: 844 } },
-  ] as const)('[U10] axe finds nothing serious on any screen: $colorScheme, $viewport.width px', async (look, { browser, daemon }) => {
+  test('[U10] axe finds nothing serious on any screen, in any dialog and for whoever has nothing yet', async ({ browser, daemon }) => {
     const empty = await TestDaemon.start()
-    try {
-      const [visitor, first] = [await Visitor.open(browser, daemon, look), await Visitor.open(browser, empty, look)]
-      const found: string[] = []
-      const seen: string[] = []
-      const sights = await demo(daemon)
-      for await (const name of tour(visitor, sights)) {
-        seen.push(name)
-        found.push(...(await faults(visitor, name)))
-      }
-      for await (const name of firstVisit(first)) {
-        seen.push(name)
-        found.push(...(await faults(first, name)))
-      }
-      expect(found).toEqual([])
-      expect(seen).toEqual(expect.arrayContaining(['board', 'task', 'sign-in', 'palette', 'lost', 'first-board']))
-      await Promise.all([visitor.leave(), first.leave()])
-    } finally {
-      await empty.remove()
+    onTestFinished(() => empty.remove())
+    const [visitor, first] = [await Visitor.open(browser, daemon, DESK), await Visitor.open(browser, empty, DESK)]
+    const found: string[] = []
+    const seen: string[] = []
+    const look = async (by: Visitor, name: string) => {
+      seen.push(name)
+      found.push(...(await faults(by, name)))
     }
+    for await (const name of tour(visitor, await demo(daemon))) await look(visitor, name)
+    for await (const name of firstVisit(first)) await look(first, name)
+    expect(found).toEqual([])
+    expect(seen).toEqual(expect.arrayContaining(['board', 'task', 'sign-in', 'palette', 'lost', 'calls', 'invite-agent', 'first-board']))
+    await Promise.all([visitor.leave(), first.leave()])
+  })
+
+  test('[U10] nor in the dark, on a phone', async ({ browser, daemon }) => {
+    const { task } = await demo(daemon)
+    const visitor = await Visitor.open(browser, daemon, PHONE)
+    await visitor.signIn()
+    const found: string[] = []
+    for (const path of [...(await visitor.screens()), `/task/${task}`]) {
+      await visitor.visit(path)
+      found.push(...(await faults(visitor, path)))
+    }
+    expect(found).toEqual([])
+    await visitor.leave()
   })
 })

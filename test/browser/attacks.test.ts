@@ -136,7 +136,7 @@ describe.skipIf(withoutBrowser('[S3] [S13] [U9] attacks on the dashboard'))('att
   })
 
   test('[U9] the policy of a page lets scripts come from files alone, and holds in the browser', async ({ visitor, daemon }) => {
-    const answers = await Promise.all([1, 2].map(() => fetch(`${daemon.url}/board`)))
+    const answers = await Promise.all([1, 2].map(() => fetch(`${daemon.url}/board`, { headers: { accept: 'text/html' } })))
     const nonces = await Promise.all(
       answers.map(async (answer) => {
         const policy = Object.fromEntries(

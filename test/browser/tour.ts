@@ -26,6 +26,24 @@ export async function* tour(visitor: Visitor, { task, emptyProject }: Sights): A
     await visitor.visit(path)
     yield path.slice(1)
   }
+  await visitor.visit('/projects?new=true')
+  await page.getByRole('dialog').waitFor()
+  yield 'new-project'
+  await close()
+  await visitor.visit('/agents')
+  await page.getByRole('button', { name: 'Invite an agent' }).click()
+  await page.getByRole('dialog').waitFor()
+  yield 'invite-agent'
+  await close()
+  await visitor.visit('/activity')
+  await page.getByRole('tab', { name: 'Calls' }).click()
+  await page.locator('details.call').first().waitFor()
+  yield 'calls'
+  await page.getByRole('tab', { name: 'Verify the audit' }).click()
+  await page.getByRole('tabpanel').waitFor()
+  yield 'verify'
+  await visitor.visit('/effects')
+  yield 'effects'
 
   await visitor.visit('/board')
   await page.locator('[data-task]').first().waitFor()
