@@ -55,13 +55,14 @@ const newestEvent = statement((db: Kysely<CoreTables>) => db.selectFrom('events'
 export function sqliteOrder(generation: number): CommitOrder {
   const cursor = (seq: number) => encodeCursor(generation, seq)
   const lastSeq = async (view: Tx) => Number((await newestEvent.first(view, {}))?.seq ?? 0)
-  const seqOf = async (view: Tx, cursor: Cursor) => {
+  /** `shared` is the last row that a cursor of an older generation has in common with this log. */
+  const seqOf = async (view: Tx, cursor: Cursor, atMost: (shared: number) => number) => {
     const decoded = decodeCursor(cursor)
     if (!decoded) throw notOfThisLog(cursor)
     const head = await lastSeq(view)
     if (decoded.generation > generation || (decoded.generation === generation && decoded.seq > head)) throw inTheFuture()
     if (decoded.generation === generation) return decoded.seq
-    return Math.min(decoded.seq, commonHistory(await restores(view), decoded.generation))
+    return Math.min(decoded.seq, atMost(commonHistory(await restores(view), decoded.generation)))
   }
   return {
     start: cursor(0),
@@ -69,10 +70,10 @@ export function sqliteOrder(generation: number): CommitOrder {
     head: async (view) => cursor(await lastSeq(view)),
     isAfter,
     async following(view, query, after) {
-      return { query: query.where('seq', '>', await seqOf(view, after)).orderBy('seq'), heldBack: async () => false }
+      return { query: query.where('seq', '>', await seqOf(view, after, (shared) => shared)).orderBy('seq'), heldBack: async () => false }
     },
     async preceding(view, query, before) {
-      const older = before === undefined ? query : query.where('seq', '<', await seqOf(view, before))
+      const older = before === undefined ? query : query.where('seq', '<', await seqOf(view, before, (shared) => shared + 1))
       return older.orderBy('seq', 'desc')
     },
   }

@@ -28,8 +28,8 @@ export function postgresLedger(generation: number): Ledger {
 
 function postgresOrder(generation: number): CommitOrder {
   const start = encode({ generation: 1, xid: 0n, seq: 0 })
-  const placeOf = async (view: Tx, cursor: Cursor, next: bigint): Promise<Place> => {
-    const found = await located(view, cursor)
+  const placeOf = async (view: Tx, cursor: Cursor, next: bigint, atMost = (shared: number) => shared): Promise<Place> => {
+    const found = await located(view, cursor, atMost)
     if (!found) throw notOfThisLog(cursor)
     // Of this generation no row lacks a transaction: that cursor belongs to a SQLite database that was never copied here.
     const foreign = found.xid === 0n && found.seq > 0
@@ -61,7 +61,7 @@ function postgresOrder(generation: number): CommitOrder {
     },
     async preceding(view, query, before) {
       const { settled, next } = await watermark(view)
-      const older = before === undefined ? query : query.where(ahead(await placeOf(view, before, next)))
+      const older = before === undefined ? query : query.where(ahead(await placeOf(view, before, next, (shared) => shared + 1)))
       return inCommitOrder(older, 'desc').where(isSettled(generation, settled))
     },
   }
@@ -165,13 +165,13 @@ function decode(cursor: Cursor): Position | undefined {
  * A cursor of the SQLite file that this database was copied from means the same place as in that file. Its rows came over
  * with the generation that the file had last; one of an earlier generation, from any restore before, shares only a part.
  */
-async function located(view: Tx, cursor: Cursor): Promise<Position | undefined> {
+async function located(view: Tx, cursor: Cursor, atMost: (shared: number) => number): Promise<Position | undefined> {
   const found = copied(cursor)
   if (!found) return decode(cursor)
   const all = await restores(view)
   const last = Math.max(1, ...all.map((restore) => restore.generation))
   if (found.generation >= last) return found
-  return { ...found, generation: last, seq: Math.min(found.seq, commonHistory(all, found.generation)) }
+  return { ...found, generation: last, seq: Math.min(found.seq, atMost(commonHistory(all, found.generation))) }
 }
 
 /** Issued by the SQLite database that this one was copied from: its rows came over without a transaction's number. */

@@ -180,7 +180,9 @@ export class Kernel {
   }
 
   async #actFor(principal: Principal, ref: string): Promise<Caller> {
-    if (principal.kind !== 'person') return { principal, why: refuse('PERMISSION_DENIED', 'Only a person may act for an agent.') }
+    // A token for one tool alone is that for nobody else either.
+    if (principal.kind !== 'person' || principal.only !== undefined)
+      return { principal, why: refuse('PERMISSION_DENIED', 'Only a person may act for an agent.') }
     const agent = await this.parts.identity.agent(this.parts.storage.view, ref)
     return agent
       ? { principal: actingFor(agent, principal) }

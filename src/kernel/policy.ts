@@ -73,7 +73,7 @@ export function onLane(principal: Principal, lane: Lane): Principal {
 
 /** The agent as a person drives it: nobody gains by acting for another, so the lower of the two profiles holds. */
 export function actingFor(agent: Principal, person: Principal): Principal {
-  return { ...agent, profile: lower(agent.profile, person.profile), tokenId: person.tokenId, by: person.id }
+  return { ...agent, profile: lower(agent.profile, person.profile), tokenId: person.tokenId, only: person.only, by: person.id }
 }
 
 function lower(a: Profile, b: Profile): Profile {

@@ -9,7 +9,7 @@ const MOST_NESTED = 64
 export async function jsonBody(incoming: IncomingMessage | Http2ServerRequest): Promise<unknown> {
   const type = (incoming.headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase()
   if (type !== 'application/json') throw new Refusal({ code: 'INVALID_INPUT', message: 'Send JSON with Content-Type: application/json.' })
-  const text = await readText(incoming)
+  const text = decoded(await readAll(incoming))
   if (text === '') return {}
   const body = parsed(text)
   if (isDeeperThan(MOST_NESTED, body)) throw refuse('INVALID_INPUT', `The body is nested deeper than ${MOST_NESTED} levels.`)
@@ -17,7 +17,7 @@ export async function jsonBody(incoming: IncomingMessage | Http2ServerRequest): 
 }
 
 /** From the connection itself: as a web stream every body would cost more than many a call. */
-function readText(incoming: IncomingMessage | Http2ServerRequest): Promise<string> {
+function readAll(incoming: IncomingMessage | Http2ServerRequest): Promise<Buffer> {
   if (Number(incoming.headers['content-length']) > MAX_BODY) return Promise.reject(tooLarge())
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
@@ -27,7 +27,7 @@ function readText(incoming: IncomingMessage | Http2ServerRequest): Promise<strin
       if (received > MAX_BODY) done(() => reject(tooLarge()))
       else chunks.push(chunk)
     }
-    const end = () => done(() => resolve(new TextDecoder().decode(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks))))
+    const end = () => done(() => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)))
     const cutOff = () => done(() => reject(new Error('the client hung up in the middle of its request')))
     const done = (then: () => void) => {
       incoming.off('data', take).off('end', end).off('error', cutOff).off('close', cutOff)
@@ -42,6 +42,15 @@ function tooLarge(): Refusal {
   return refuse('PAYLOAD_TOO_LARGE', `The request is larger than ${MAX_BODY} bytes.`, {
     hint: 'Send less at once; keep long text in files of the repository.',
   })
+}
+
+/** What is not UTF-8 would be stored as something that nobody wrote. */
+function decoded(bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    throw refuse('INVALID_INPUT', 'The body is not UTF-8.')
+  }
 }
 
 function parsed(text: string): unknown {

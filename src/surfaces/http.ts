@@ -58,7 +58,7 @@ export function createHttp(parts: HttpParts): Hono<Env> {
     return answerError(c, { code: 'INTERNAL_ERROR', message: 'Signalbox failed on this request.' })
   })
   app.notFound((c) => {
-    const page = c.req.method === 'GET' ? parts.pages?.(c.req.path, c.req.header('accept') ?? '') : undefined
+    const page = ['GET', 'HEAD'].includes(c.req.method) ? parts.pages?.(c.req.path, c.req.header('accept') ?? '') : undefined
     if (page) return c.body(page.body, 200, page.headers)
     return answerError(c, {
       code: 'RESOURCE_NOT_FOUND',

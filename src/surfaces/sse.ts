@@ -43,6 +43,8 @@ export class EventStreams {
 
   /** The cursor has been checked by the caller: from here on only the connection can fail. */
   async attach(response: ServerResponse, principal: Principal, filter: EventFilter, after: Cursor): Promise<void> {
+    // Nobody would take out of the set what has left before it was put in.
+    if (response.destroyed) return
     const reader: Reader = { principal, filter, response, cursor: after, pending: 'behind', untaken: 0 }
     response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-store', 'x-accel-buffering': 'no' })
     // The id comes first: a reader that is cut off before its first event still knows where to go on.
@@ -129,6 +131,7 @@ export class EventStreams {
   #beat(): void {
     this.#endExpired()
     for (const reader of this.#readers) {
+      if (reader.response.destroyed) this.#readers.delete(reader)
       const untaken = reader.response.writableLength
       if (reader.untaken > 0 && untaken >= reader.untaken) reader.response.destroy()
       else reader.response.write(': alive\n\n')

@@ -331,6 +331,10 @@ describe('signing a browser in', () => {
     expect(await link.refused('token_link')).toMatchObject({ code: 'PERMISSION_DENIED' })
     expect(await app.app.kernel.authenticate(link.secret)).toMatchObject({ stale: expect.stringContaining('token_redeem') })
     expect(await app.owner.refused('token_redeem')).toMatchObject({ code: 'PERMISSION_DENIED' })
+    const agent = await app.agent('orchestrator', { profile: 'maintainer' })
+    expect(await link.refused('task_create', { title: 'x' }, { actFor: agent.handle })).toMatchObject({ code: 'PERMISSION_DENIED' })
+    expect(await link.refused('token_redeem', {}, { actFor: agent.handle })).toMatchObject({ code: 'PERMISSION_DENIED' })
+    await link.call('token_redeem')
   })
 
   test('[A13] neither an agent nor a person on the default lane makes one, and after an hour it is none', async () => {
@@ -373,5 +377,19 @@ describe('signing a browser in', () => {
       expect(await bea.refused('token_revoke', input)).toMatchObject({ code: 'PERMISSION_DENIED' })
     expect(await bea.call('token_revoke', { token_id: id })).toEqual({ revoked: 1 })
     expect(await bea.refused('agent_me')).toMatchObject({ code: 'AUTH_STALE_TOKEN' })
+  })
+
+  test('[A15] a rotation ends the links and browsers of the holder, but not the browser that asked', async ({ app }) => {
+    const bea = await person(app, 'Bea')
+    const [link, other] = [await follow(app, bea), await follow(app, bea)]
+    const browserOf = async (from: Caller) => new Caller(app.app, (await from.call('token_redeem')).token, bea.id, bea.handle)
+    const [browser, asking] = [await browserOf(link), await browserOf(other)]
+    const open = await follow(app, bea)
+    const held = (await tokensOf(app, bea.id)).filter((token) => token.status === 'active')
+    const file = held.find((token) => (token as Token & { expires_at: string | null }).expires_at === null) as Token
+    const { token } = await asking.call('token_rotate', { token_id: file.id })
+    for (const ended of [bea, browser, open]) expect(await ended.refused('agent_me')).toMatchObject({ code: 'AUTH_STALE_TOKEN' })
+    await asking.call('agent_me')
+    await new Caller(app.app, token, bea.id, bea.handle).call('agent_me')
   })
 })

@@ -290,12 +290,23 @@ export const rotate = defineTool({
     if (!old || old.ended_at !== null || hasExpired(old, ctx.now))
       return refuse('CONFLICT', 'That token has already ended.', { hint: 'Invite the agent again.' })
     await store.endToken(old.id, 'rotated', ctx.now)
+    if (old.kind === 'person' && old.expires_at === null) await endSignIns(ctx, old.principal)
     const id = ctx.id('token')
     await store.insertToken(tokenRow(id, secret, old.kind, old.principal, ctx.principal.id, ctx.now, old.expires_at))
     ctx.emit(tokenRotated({ subject: id, audience: 'people' }, { holder_id: old.principal, replaces: old.id, owner: ofOwner }))
     return { token: secret, token_id: id }
   },
 })
+
+/** Whoever had the secret may have made links with it, and signed browsers in; the one that asks stays, to see the new secret. */
+async function endSignIns(ctx: RunContext, holder: string): Promise<void> {
+  const store = agentStore(ctx.tx)
+  for (const token of await store.livingTokens(holder)) {
+    if (token.expires_at === null || token.id === ctx.principal.tokenId) continue
+    await store.endToken(token.id, 'rotated', ctx.now)
+    ctx.emit(tokenEnded({ subject: token.id, audience: 'people' }, { holder_id: holder, why: 'rotated' }))
+  }
+}
 
 /** What lies in the state folder; a browser's token is the owner's too, but ends by itself. */
 async function isOwnerFile(view: Tx, token: TokenRow): Promise<boolean> {
@@ -333,7 +344,7 @@ function defaultProfile(ctx: RunContext, role: RoleName): ProfileName {
 
 /** Without a living owner's token nobody could manage the daemon any more. */
 async function protectOwner(ctx: RunContext, token: TokenRow): Promise<void> {
-  const ofAnother = token.kind === 'person' && token.principal !== ctx.principal.id
+  const ofAnother = token.kind !== 'agent' && token.principal !== ctx.principal.id
   if (ofAnother && !ctx.principal.owner) throw refuse('PERMISSION_DENIED', "Only the owner ends another person's token.")
   if (!(await isOwnerFile(ctx.tx, token))) return
   throw refuse('PERMISSION_DENIED', "The owner's token cannot be revoked, only replaced.", {

@@ -95,22 +95,42 @@ function blockersIn(db: Db) {
     .orderBy('t.number')
 }
 
+export const ORDERS = ['number', 'newest', 'recent'] as const
+type Order = (typeof ORDERS)[number]
+
+/** Names the row in every order. */
+export function pageAfter({ number, updated_at }: TaskRow): string {
+  return `${number}.${updated_at}`
+}
+
 export function taskStore(tx: Tx) {
   const db = tables<Tables>(tx)
   return {
     /** Also finds deleted ones: whoever asks for one by name should hear that it was deleted. */
     find: (ref: string) => (ref.startsWith('T-') ? byNumber.first(tx, { number: Number(ref.slice(2)) }) : byId.first(tx, { id: ref })),
 
-    list: (filter: TaskFilter, after: number | undefined, limit: number, newestFirst = false) =>
-      db
+    /** `after` is `pageAfter` of the last row of the page before. */
+    list: (filter: TaskFilter, order: Order, after: string | undefined, limit: number) => {
+      const [number = 0, changed = 0] = after?.split('.').map(Number) ?? []
+      const query = db
         .selectFrom('tasks')
         .selectAll()
         .where('deleted_at', 'is', null)
-        .$if(after !== undefined, (query) => query.where('number', newestFirst ? '<' : '>', after as number))
         .where((eb) => eb.and(conditions(eb, filter)))
-        .orderBy('number', newestFirst ? 'desc' : 'asc')
         .limit(limit)
-        .execute(),
+      if (order !== 'recent')
+        return query
+          .$if(after !== undefined, (rest) => rest.where('number', order === 'newest' ? '<' : '>', number))
+          .orderBy('number', order === 'newest' ? 'desc' : 'asc')
+          .execute()
+      return query
+        .$if(after !== undefined, (rest) =>
+          rest.where((eb) => eb.or([eb('updated_at', '<', changed), eb.and([eb('updated_at', '=', changed), eb('number', '<', number)])])),
+        )
+        .orderBy('updated_at', 'desc')
+        .orderBy('number', 'desc')
+        .execute()
+    },
 
     insert: (row: TaskRow) => insertTask(tx, [row]),
 

@@ -81,9 +81,18 @@ describe('creating and reading', () => {
       if (!after) break
     }
     expect(seen).toEqual(made.map((task) => task.handle))
-    const newest = await app.owner.call('task_list', { limit: 5, newest_first: true })
+    const newest = await app.owner.call('task_list', { limit: 5, order: 'newest' })
     expect(newest.tasks.map((task: Task) => task.handle)).toEqual(['T-12', 'T-11', 'T-10', 'T-9', 'T-8'])
-    expect((await list({ limit: 5, newest_first: true, after: newest.next })).slice(0, 2)).toEqual(['T-7', 'T-6'])
+    expect((await list({ limit: 5, order: 'newest', after: newest.next })).slice(0, 2)).toEqual(['T-7', 'T-6'])
+    const recent: string[] = []
+    for (let after: string | undefined; ; ) {
+      const page = await app.owner.call('task_list', { limit: 5, order: 'recent', after })
+      recent.push(...page.tasks.map((task: Task) => task.handle))
+      after = page.next ?? undefined
+      if (!after) break
+    }
+    expect(recent[0]).toBe('T-5')
+    expect([...recent].sort()).toEqual(made.map((task) => task.handle).sort())
     for (const after of ['x', '-1', '9'.repeat(100)])
       expect(await app.owner.refused('task_list', { after })).toMatchObject({ code: 'INVALID_INPUT' })
   })

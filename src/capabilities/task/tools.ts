@@ -25,7 +25,7 @@ import {
   taskNoted,
   taskUpdated,
 } from './schema.ts'
-import { type TaskRow, taskStore } from './store.ts'
+import { ORDERS, pageAfter, type TaskRow, taskStore } from './store.ts'
 import { freshView, fullView, isOpen, summaries } from './view.ts'
 
 const Blockers = z.array(mention(TaskId)).max(50).describe('Tasks that must be done first')
@@ -97,7 +97,9 @@ export const context = defineTool({
     const row = await requireTask(ctx, input.task_id)
     const project = await projectStore(ctx.view).project(row.project_id)
     if (!project) throw new Error(`task ${row.id} has no project`)
-    const siblings = row.parent_id ? await taskStore(ctx.view).list({ parent: row.parent_id, exclude: [row.id] }, undefined, 50) : []
+    const siblings = row.parent_id
+      ? await taskStore(ctx.view).list({ parent: row.parent_id, exclude: [row.id] }, 'number', undefined, 50)
+      : []
     const history = (await ctx.recent(undefined, { task: row.id }, 50)).reverse()
     return {
       task: await fullView(ctx.view, row, 100),
@@ -120,9 +122,9 @@ export const list = defineTool({
     assignee_id: AgentId.optional(),
     parent_id: TaskId.optional(),
     exclude_task_ids: z.array(TaskId).max(200).optional(),
-    newest_first: z.boolean().default(false).describe('From the highest number down'),
+    order: z.enum(ORDERS).default('number').describe('By number; newest: from the highest down; recent: what changed last first'),
     limit: PageSize,
-    after: PageToken.regex(/^[0-9]{1,15}$/, 'not a page of task_list').optional(),
+    after: PageToken.regex(/^[0-9]{1,15}\.[0-9]{1,15}$/, 'not a page of task_list').optional(),
   }),
   output: z.strictObject({ tasks: z.array(TaskSummary), next: z.string().nullable(), cursor: z.string() }),
   example: { status: ['IN_PROGRESS', 'REVIEW'] },
@@ -138,13 +140,9 @@ export const list = defineTool({
       parent: input.parent_id,
       exclude: input.exclude_task_ids,
     }
-    const rows = await taskStore(ctx.view).list(
-      filter,
-      input.after === undefined ? undefined : Number(input.after),
-      input.limit,
-      input.newest_first,
-    )
-    return { tasks: await summaries(ctx.view, rows), next: rows.length === input.limit ? String(rows.at(-1)?.number) : null, cursor }
+    const rows = await taskStore(ctx.view).list(filter, input.order, input.after, input.limit)
+    const last = rows.at(-1)
+    return { tasks: await summaries(ctx.view, rows), next: last && rows.length === input.limit ? pageAfter(last) : null, cursor }
   },
 })
 

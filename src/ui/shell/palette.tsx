@@ -16,7 +16,7 @@ interface Entry {
 /** Anything by a few letters of its name. */
 export function Palette({ open, onClose }: { open: boolean; onClose(): void }) {
   const navigate = useNavigate()
-  const tasks = useTool('task_list', { limit: 200, newest_first: true }, { enabled: open }).data?.tasks ?? []
+  const tasks = useTool('task_list', { limit: 200, order: 'newest' }, { enabled: open }).data?.tasks ?? []
   const entries: Entry[] = [
     ...navigation.map(({ path, title, nav }) => ({ id: path, label: title, note: 'Page', icon: nav.icon, to: path })),
     ...tasks.map(({ id, handle, title, status }) => ({

@@ -107,7 +107,7 @@ function AgentsCard({ agents, onInvite }: { agents: Agent[]; onInvite(): void })
 
 /** By its number, once it is known; an id leads there as well. */
 function CurrentTask({ id }: { id: string }) {
-  const tasks = useTool('task_list', { status: ['IN_PROGRESS', 'REVIEW'], limit: 200, newest_first: true }).data?.tasks
+  const tasks = useTool('task_list', { status: ['IN_PROGRESS', 'REVIEW'], limit: 200, order: 'newest' }).data?.tasks
   const task = tasks?.find((one) => one.id === id)
   return (
     <Link to="/task/$task" params={{ task: task?.handle ?? id }} title={task?.title}>

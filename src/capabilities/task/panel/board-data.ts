@@ -65,7 +65,7 @@ export function useOptimisticMove(project: string | undefined): (task: Task, to:
 async function read(project: string | undefined, signal: AbortSignal): Promise<BoardRows> {
   const [open, done] = await Promise.all([
     allOpen(project, signal),
-    call('task_list', { project_id: project, status: ['DONE'], newest_first: true, limit: SHOWN_DONE }, { signal }),
+    call('task_list', { project_id: project, status: ['DONE'], order: 'recent', limit: SHOWN_DONE }, { signal }),
   ])
   return { tasks: [...open, ...done.tasks], moreDone: done.next !== null }
 }
