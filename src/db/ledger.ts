@@ -8,6 +8,8 @@ import { decodeCursor, encodeCursor, generationStart } from './engine.ts'
 import { insertion, statement } from './statement.ts'
 import { tables } from './tables.ts'
 
+/** Of a filter that fits few rows, more in one piece would keep everybody else waiting. */
+const LOOKED_AT_ONCE = 10_000
 const KEY_LIFE_MS = 24 * 3_600_000
 /** One transaction must stay short: a long backlog at once would be taken back for ever. */
 export const FORGOTTEN_AT_ONCE = 500
@@ -21,12 +23,18 @@ export interface CommitOrder {
   /** Rows strictly after the cursor, in commit order, and none that a commit still under way could come before. */
   following(view: Tx, query: EventQuery, after: Cursor): Promise<Following>
   /** The same rows backwards: strictly before the cursor, the newest first; without one, from the end. */
-  preceding(view: Tx, query: EventQuery, before: Cursor | undefined): Promise<EventQuery>
+  preceding(view: Tx, query: EventQuery, before: Cursor | undefined, how: 'by index' | 'by looking'): Promise<Preceding>
 }
 
 /** On PostgreSQL alone: the database's generation and the transaction that wrote the row. */
 export type EventRow = CoreTables['events'] & { generation?: number; xid?: string }
 export type EventQuery = SelectQueryBuilder<CoreTables, 'events', EventRow>
+
+interface Preceding {
+  query: EventQuery
+  /** Where those begin that it does not look at. */
+  older?: Cursor
+}
 
 interface Following {
   query: EventQuery
@@ -72,9 +80,11 @@ export function sqliteOrder(generation: number): CommitOrder {
     async following(view, query, after) {
       return { query: query.where('seq', '>', await seqOf(view, after, (shared) => shared)).orderBy('seq'), heldBack: async () => false }
     },
-    async preceding(view, query, before) {
-      const older = before === undefined ? query : query.where('seq', '<', await seqOf(view, before, (shared) => shared + 1))
-      return older.orderBy('seq', 'desc')
+    async preceding(view, query, before, how) {
+      const end = before === undefined ? (await lastSeq(view)) + 1 : await seqOf(view, before, (shared) => shared + 1)
+      const start = how === 'by index' ? 0 : end - LOOKED_AT_ONCE
+      const rows = query.where('seq', '<', end).where('seq', '>=', start).orderBy('seq', 'desc')
+      return start > 1 ? { query: rows, older: cursor(start) } : { query: rows }
     },
   }
 }
@@ -113,8 +123,15 @@ export function createLedger(order: CommitOrder): Ledger {
     },
 
     async recent(view, before, filter, limit) {
-      const query = await order.preceding(view, filtered(view, filter) as EventQuery, before)
-      return eventsOf(await query.limit(limit).execute())
+      const how = filter.task === undefined && filter.subject === undefined ? 'by looking' : 'by index'
+      const found: LoggedEvent[] = []
+      for (let from = before; ; ) {
+        const { query, older } = await order.preceding(view, filtered(view, filter) as EventQuery, from, how)
+        found.push(...eventsOf(await query.limit(limit - found.length).execute()))
+        if (found.length === limit || older === undefined) return found
+        from = older
+        await new Promise((resolve) => setImmediate(resolve))
+      }
     },
 
     async news(view, after, limit) {

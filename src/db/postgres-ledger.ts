@@ -62,7 +62,7 @@ function postgresOrder(generation: number): CommitOrder {
     async preceding(view, query, before) {
       const { settled, next } = await watermark(view)
       const older = before === undefined ? query : query.where(ahead(await placeOf(view, before, next, (shared) => shared + 1)))
-      return inCommitOrder(older, 'desc').where(isSettled(generation, settled))
+      return { query: inCommitOrder(older, 'desc').where(isSettled(generation, settled)) }
     },
   }
 }

@@ -253,6 +253,21 @@ describe('looking back at events', () => {
     expect(await app.owner.call('event_wait', { cursor, timeout_seconds: 0.01 })).toMatchObject({ events: [] })
   })
 
+  test('[Y11] a filter that fits few of many events finds them all, and others are answered in between', async ({ app }) => {
+    const { engine } = app.app
+    await app.owner.call('setting_update', { key: 'limits.agent_burst', value: 200 })
+    const many = Array.from({ length: 500 }, (_, i) => ({ type: 'task.noted', subject: `s${i}`, data: {} }))
+    for (let i = 0; i < 60; i++)
+      await engine.write((tx) => engine.ledger.append(tx, many, { id: `call_${i}`, at: Date.now(), actor: app.owner.id }))
+    let turns = 0
+    const count = () => setImmediate(() => ++turns < 10_000 && count())
+    count()
+    const listed = app.owner.call('event_list', { types: ['setting.*'] })
+    expect(await listed).toMatchObject({ events: [{ type: 'setting.changed', subject: 'limits.agent_burst' }], next: null })
+    expect(turns).toBeGreaterThan(2)
+    turns = 10_000
+  })
+
   test('[Y11] an agent reads of its own project only, and a foreign cursor is refused', async ({ app }) => {
     const task = await app.task()
     const other = await app.owner.call('project_create', { name: 'Other' })
