@@ -47,11 +47,14 @@ export class AuditBuffer {
     return taken.map((entry) => ({ ...entry, at: this.#now() }))
   }
 
+  /** What is there now. What comes meanwhile has a turn of its own: under load every few reads would cost a commit else. */
   async flush(): Promise<void> {
     clearTimeout(this.#timer)
     this.#timer = undefined
-    while (this.#calls.length || this.#refusals.size) {
-      const calls = this.#calls.splice(0, AT_ONCE)
+    let left = this.#calls.length
+    do {
+      const calls = this.#calls.splice(0, Math.min(AT_ONCE, left))
+      left -= calls.length
       const refusals = this.#takeRefusals()
       try {
         await this.#storage.write(async (tx) => {
@@ -61,15 +64,23 @@ export class AuditBuffer {
       } catch {
         this.#calls = [...calls, ...this.#calls].slice(-MOST_KEPT)
         for (const { source, reason, count } of refusals) this.#count(source, reason, count)
-        return this.#schedule()
+        break
       }
-    }
+    } while (left > 0)
+    if (this.#open) this.#schedule()
+  }
+
+  get #open(): number {
+    return this.#calls.length + this.#refusals.size
   }
 
   /** Writes the rest and stops: a timer that goes on against a closed database would keep the process alive. */
   async close(): Promise<void> {
     this.#closed = true
-    await this.flush()
+    for (let before = Infinity; this.#open > 0 && this.#open < before; ) {
+      before = this.#open
+      await this.flush()
+    }
   }
 
   #schedule(): void {
