@@ -17,6 +17,13 @@ export interface Daemon {
   token: string | undefined
   /** Why this address, and where else it might be: said when nobody answers there. */
   why: string
+  /** Why nothing is said to that address although a daemon of ours runs, and what to do. */
+  withheld?: Withheld | undefined
+}
+
+export interface Withheld {
+  message: string
+  hint: string
 }
 
 export type Row = Record<string, unknown>
@@ -62,7 +69,8 @@ export async function openStream(reach: Reach, last: string | undefined, signal?
   return response
 }
 
-export function unreachable({ url, why }: Daemon): never {
+export function unreachable({ url, why, withheld }: Daemon): never {
+  if (withheld) throw refuse('DISCONNECTED', withheld.message, { hint: withheld.hint })
   throw refuse('DISCONNECTED', `No Signalbox answers at ${new URL(url).origin} (${why}).`, {
     hint: 'Start it with: signalbox serve   (in a checkout: npm start)',
   })
