@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { command } from '../../src/daemon/cli-command.ts'
+import { UsageError } from '../../src/kernel/error.ts'
 import { withProgress } from '../../src/surfaces/cli/progress.ts'
 import { BIN, TestDaemon } from '../../src/testing/daemon.ts'
 import { fakeTerminal } from '../../src/testing/terminal.ts'
@@ -168,6 +169,8 @@ describe('answers on a terminal', () => {
       [['agnet'], 'signalbox agent'],
     ] as const)
       await expect(shown([...words])).rejects.toThrow(`Did you mean: ${meant}`)
+    for (const word of ['constructor', 'toString', '__proto__', 'hasOwnProperty'])
+      for (const words of [[word], [word, 'x'], ['task', word]]) await expect(shown(words)).rejects.toThrow(UsageError)
   })
 })
 

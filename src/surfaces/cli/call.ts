@@ -3,7 +3,7 @@ import { inCommands, named } from './names.ts'
 import { commandLine } from './shell.ts'
 import { painter } from './style.ts'
 import type { Terminal } from './terminal.ts'
-import { plain } from './text.ts'
+import { plain, plainJson } from './text.ts'
 
 /** Where the daemon is, and who calls. Asked for only when something is sent. */
 export interface Reach {
@@ -78,7 +78,7 @@ export function unreachable({ url, why, withheld }: Daemon): never {
 
 /** Says what went wrong and returns the exit code of its class. */
 export function report({ body }: Refusal, json: boolean, terminal: Terminal, help?: string): number {
-  if (json) terminal.out(`${JSON.stringify({ error: body }, null, 2)}\n`)
+  if (json) terminal.out(`${plainJson(JSON.stringify({ error: body }, null, 2))}\n`)
   else terminal.err(inWords(body, terminal) + (help && body.code === 'INVALID_INPUT' ? `${help}\n` : ''))
   return CODES[body.code]?.exit ?? 1
 }

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import type { Look } from './cell.ts'
 import { named } from './names.ts'
 import type { Property } from './schema.ts'
+import { asJson } from './show.ts'
 import { painter } from './style.ts'
 import { wantsColours } from './terminal.ts'
 import { cut, wrap } from './text.ts'
@@ -129,6 +130,16 @@ describe('safety and colours', () => {
     ]) {
       expect(shown).toContain('\ufffd')
       expect(shown).not.toMatch(/[^\P{Cc}\n]|[\u202a-\u202e]/u)
+    }
+  })
+
+  test('[E45] JSON has them as escapes, and is read as the same', () => {
+    const evil = { title: 'x\u001b[2J\u007f\u009b31m\u202egnp\u2066\u2028 日本' }
+    for (const pretty of [true, false]) {
+      const shown = asJson(evil, pretty)
+      expect(shown).toContain('\\u009b31m\\u202egnp')
+      expect(shown).not.toMatch(/[^\P{Cc}\n]|[\u2028-\u202e\u2066-\u2069]/u)
+      expect(JSON.parse(shown)).toEqual(evil)
     }
   })
 
