@@ -69,6 +69,11 @@ export async function openStream(reach: Reach, last: string | undefined, signal?
   return response
 }
 
+/** It passes by itself: who goes on looking tries again. */
+export function isBusy(error: unknown): boolean {
+  return error instanceof Refusal && ['SHUTTING_DOWN', 'RATE_LIMITED', 'TRANSIENT_ERROR'].includes(error.body.code)
+}
+
 export function unreachable({ url, why, withheld }: Daemon): never {
   if (withheld) throw refuse('DISCONNECTED', withheld.message, { hint: withheld.hint })
   throw refuse('DISCONNECTED', `No Signalbox answers at ${new URL(url).origin} (${why}).`, {
