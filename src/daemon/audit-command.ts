@@ -30,7 +30,7 @@ interface Context {
 export async function auditCommand(args: string[], context: Context): Promise<number> {
   const { reach, terminal } = context
   const [verb = '', ...rest] = args
-  const more = MORE[verb]
+  const more = Object.hasOwn(MORE, verb) ? MORE[verb] : undefined
   if (!more) return runCli(['audit', ...args], reach, terminal)
   if (asksForHelp(rest)) {
     terminal.out(helpFor(find('audit', verb), terminal, more))

@@ -1,5 +1,5 @@
 import { UsageError } from '../kernel/error.ts'
-import type { Daemon, Reach } from '../surfaces/cli/call.ts'
+import type { Daemon, Reach, Withheld } from '../surfaces/cli/call.ts'
 import { runCli } from '../surfaces/cli/index.ts'
 import type { Terminal } from '../surfaces/cli/terminal.ts'
 import { loadConfig } from './config.ts'
@@ -27,14 +27,42 @@ export function reachFrom(env: Env): Reach {
 /** A port that was named wins; else the daemon of this state folder has written where it is. */
 function daemonOf(env: Env): Daemon {
   const config = loadConfig(env)
-  const named = (['SIGNALBOX_PORT', 'MCP_SERVER_PORT'] as const).find((name) => Number(env[name]) > 0)
+  const name = env.SIGNALBOX_PORT ? 'SIGNALBOX_PORT' : 'MCP_SERVER_PORT'
+  const named = Number(env[name]) > 0 ? name : undefined
   const written = readAddress(config.home)?.url
-  const fallback = `http://${config.host}:${config.port || 3001}`
-  const url = named ? fallback : (written ?? fallback)
-  return { url, token: env.SIGNALBOX_TOKEN || ownerToken(config.home), why: why(config.home, url, named, written) }
+  const fallback = addressOf(config.host, config.port || 3001)
+  const url = written && (!named || isSamePlace(written, fallback)) ? written : fallback
+  const why = whyThere(config.home, url, named, written)
+  if (env.SIGNALBOX_TOKEN) return { url, token: env.SIGNALBOX_TOKEN, why }
+  const token = ownerToken(config.home)
+  if (url === written) return { url, token, why }
+  return { url, token: undefined, why, withheld: token ? withheld(config.home, url, named, written) : undefined }
 }
 
-function why(home: string, url: string, named: string | undefined, written: string | undefined): string {
+function addressOf(host: string, port: number): string {
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+}
+
+const THIS_MACHINE = ['127.0.0.1', 'localhost', '[::1]', '0.0.0.0', '[::]']
+
+/** One port of this machine under two names; what is sent goes to the one that was written. */
+function isSamePlace(written: string, other: string): boolean {
+  if (!URL.canParse(written) || !URL.canParse(other)) return false
+  const [a, b] = [new URL(written), new URL(other)]
+  return a.port === b.port && (a.hostname === b.hostname || [a, b].every(({ hostname }) => THIS_MACHINE.includes(hostname)))
+}
+
+/** The owner's token is for the daemon of its state folder: whoever listens elsewhere must not learn it. */
+function withheld(home: string, url: string, named: string | undefined, written: string | undefined): Withheld {
+  const where = written ? `is at ${written}` : 'has not said yet where it is'
+  const go = named && written ? `Unset ${named} to go there` : 'Wait until it has started'
+  return {
+    message: `The daemon of ${home} ${where}, so its owner's token was not sent to ${url}${named ? ` (named by ${named})` : ''}.`,
+    hint: `${go}. For another Signalbox at ${url}, set SIGNALBOX_TOKEN to a token of that one.`,
+  }
+}
+
+function whyThere(home: string, url: string, named: string | undefined, written: string | undefined): string {
   if (!named) return written ? `where the daemon of ${home} was last` : `the default; no daemon of ${home} has said where it is`
   const elsewhere = written && written !== url ? `; the daemon of ${home} was last at ${written}: unset ${named} to go there` : ''
   return `named by ${named}${elsewhere}`

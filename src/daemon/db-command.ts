@@ -50,7 +50,7 @@ function refuseForPostgres(verb: string, file: string | undefined): void {
     restore: 'stop every daemon and bring a dump back into an empty database with: pg_restore --no-owner --dbname=URL FILE',
     check: 'ask the running daemon with: signalbox system health --deep',
   }
-  if (!instead[verb] || (verb === 'check' && file)) return
+  if (!Object.hasOwn(instead, verb) || (verb === 'check' && file)) return
   throw new UsageError(`SIGNALBOX_DATABASE_URL names PostgreSQL: ${instead[verb]}`)
 }
 

@@ -32,7 +32,7 @@ export async function openCommand(
     const link = (await call(reach, 'token_link', {}).catch(withoutDashboard)) as unknown as Link
     const url = new URL(link.url_path, reach.daemon().url).href
     terminal.out(json ? `${JSON.stringify({ url, expires_at: link.expires_at }, null, 2)}\n` : `${url}\n`)
-    const opened = !print && !json && terminal.tty.out && launch(url, env)
+    const opened = !print && !json && terminal.tty.out && (await launch(url, env))
     if (terminal.tty.err && !json)
       terminal.err(opened ? 'Opened in your browser. The link works once.\n' : 'Open it in a browser. The link works once.\n')
     return 0
@@ -45,14 +45,16 @@ function withoutDashboard(error: unknown): never {
   throw error
 }
 
-/** Whether there is a screen to open it on. It goes on by itself: what the browser does is no concern of this command. */
-function launch(url: string, env: Env): boolean {
+/** Whether there is a screen and a program to open it on. It goes on by itself: what the browser does is no concern of this command. */
+async function launch(url: string, env: Env): Promise<boolean> {
   const [command, ...args] = browser(env)
   if (!command) return false
-  const child = spawn(command, [...args, url], { detached: true, stdio: 'ignore' })
-  child.on('error', () => {})
+  const child = spawn(command, [...args, url], { detached: true, stdio: 'ignore', env })
   child.unref()
-  return true
+  return new Promise((resolve) => {
+    child.once('spawn', () => resolve(true))
+    child.on('error', () => resolve(false))
+  })
 }
 
 function browser(env: Env): string[] {

@@ -41,6 +41,8 @@ interface Status extends Row {
   needs_you: Task[]
   stuck_effects: (Row & { id: string })[]
   tasks: Record<string, number>
+  /** Of these statuses there are more than were counted. */
+  more: string[]
   agents: Agent[]
 }
 
@@ -65,34 +67,40 @@ export async function statusCommand(args: string[], { reach, terminal }: { reach
 async function gather(reach: Reach): Promise<Status> {
   const [health, open, done, agents, effects] = await Promise.all([
     call(reach, 'system_health', {}),
-    tasks(reach),
-    call(reach, 'task_list', { status: ['DONE'], limit: PAGE }),
+    Promise.all(OPEN.map((status) => tasks(reach, status, MOST_PAGES))),
+    tasks(reach, 'DONE', 1),
     call(reach, 'agent_list', { limit: PAGE }),
     call(reach, 'effect_list', {}).catch(unlessForbidden),
   ])
   const { version, ok, uptime_seconds, database, notices } = health as Row & { database: Row }
   const { engine, size_bytes } = database
-  const count = (status: string) => open.filter((task) => task.status === status).length
   return {
     daemon: { url: reach.daemon().url, version, ok, uptime_seconds, engine, size_bytes } as Status['daemon'],
     notices: notices as string[],
-    needs_you: OPEN.flatMap((status) => open.filter((task) => task.attention === 'human' && task.status === status)),
+    needs_you: open.flatMap(({ found }) => found.filter((task) => task.attention === 'human')),
     stuck_effects: (effects?.effects ?? []) as Status['stuck_effects'],
-    tasks: Object.fromEntries([...OPEN.map((status) => [status, count(status)]), ['DONE', (done.tasks as Row[]).length]]),
+    tasks: Object.fromEntries([...open, done].map(({ status, found }) => [status, found.length])),
+    more: [...open, done].filter(({ more }) => more).map(({ status }) => status),
     agents: agents.agents as Agent[],
   }
 }
 
-async function tasks(reach: Reach): Promise<Task[]> {
+interface Counted {
+  status: string
+  found: Task[]
+  more: boolean
+}
+
+async function tasks(reach: Reach, status: string, pages: number): Promise<Counted> {
   const found: Task[] = []
   let after: string | undefined
-  for (let page = 0; page < MOST_PAGES; page++) {
-    const { tasks, next } = await call(reach, 'task_list', { status: OPEN, limit: PAGE, after })
+  for (let page = 0; page < pages; page++) {
+    const { tasks, next } = await call(reach, 'task_list', { status: [status], limit: PAGE, after })
     found.push(...(tasks as Task[]))
-    if (typeof next !== 'string') break
+    if (typeof next !== 'string') return { status, found, more: false }
     after = next
   }
-  return found
+  return { status, found, more: true }
 }
 
 /** An agent that looks at the status may not see what is only for operators. */
@@ -175,8 +183,8 @@ function nothing({ tasks, agents }: Status): string {
   return `Nothing needs you: there are no tasks yet. Begin with:\n\n${[...begin, ...(agents.length ? [] : ['signalbox agent invite worker'])].map((line) => `  ${line}\n`).join('')}`
 }
 
-function counts({ tasks }: Status, look: Look): string {
-  const shown = Object.entries(tasks).map(([name, count]) => `${count}${name === 'DONE' && count >= PAGE ? '+' : ''} ${name}`)
+function counts({ tasks, more }: Status, look: Look): string {
+  const shown = Object.entries(tasks).map(([name, count]) => `${count}${more.includes(name) ? '+' : ''} ${name}`)
   return `${look.paint('bold', 'Tasks')}   ${shown.join(', ')}\n`
 }
 

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { command } from '../../src/daemon/cli-command.ts'
 import { BIN, TestDaemon } from '../../src/testing/daemon.ts'
 import { fakeTerminal } from '../../src/testing/terminal.ts'
@@ -52,7 +52,10 @@ describe('completion', () => {
     expect(await offered('plan accept --no')).toEqual(['--no-accept'])
     expect(await offered('task create --priority ')).toEqual(['low', 'medium', 'high'])
     expect(await offered('task list --status RE')).toEqual(['REVIEW'])
-    expect(await offered('task get ')).toEqual(['T-1', 'T-2'])
+    expect(await offered('task list --status=RE')).toEqual(['--status=REVIEW'])
+    expect(await offered('task create --priority=low --pr')).toEqual(['--project-id'])
+    expect(await offered('agent me --as=')).toEqual(['--as=ann'])
+    expect(await offered('task get ')).toEqual(['T-2', 'T-1'])
     expect(await offered('task assign T-1 a')).toEqual(['ann'])
     expect(await offered('task list --project-id ')).toEqual(['web'])
     expect(await offered('agent me --as ')).toEqual(['ann'])
@@ -72,9 +75,23 @@ describe('completion', () => {
       complete -p signalbox
       offer signalbox task cre
       offer signalbox task get ''
-      offer signalbox task create --priority ''`
+      offer signalbox task create --priority ''
+      offer signalbox task list --status = RE
+      offer signalbox task create --title = x --priority =
+      offer signalbox task list --status=RE
+      offer signalbox task create --title = x --pri`
     const said = execFileSync('bash', ['--norc', '-c', script], { env: env(), encoding: 'utf8' })
-    expect(said.split('\n')).toEqual(['complete -o default -F _signalbox signalbox', 'create', 'T-1 T-2', 'low medium high', ''])
+    expect(said.split('\n')).toEqual([
+      'complete -o default -F _signalbox signalbox',
+      'create',
+      'T-2 T-1',
+      'low medium high',
+      'REVIEW',
+      'low medium high',
+      '--status=REVIEW',
+      '--priority',
+      '',
+    ])
   })
 
   test('[E51] there is a script for each shell, and a question for another', async () => {
@@ -162,4 +179,18 @@ test('[E55] `open` prints a link that signs one browser in', async () => {
   }
   expect(await redeem()).toMatchObject({ ok: true, result: { token: expect.stringMatching(/^sbx_person_/) } })
   expect(await redeem()).toMatchObject({ ok: false, error: { code: 'AUTH_STALE_TOKEN' } })
+})
+
+test.skipIf(process.platform === 'darwin')('[E55] `open` says that it opened a browser only where there is one', async () => {
+  const said = async (PATH: string) => {
+    const terminal = fakeTerminal({ person: true })
+    expect(await command(['open'], { ...env(), PATH, DISPLAY: ':0' }, terminal)).toBe(0)
+    return terminal.stderr
+  }
+  const folder = mkdtempSync(join(tmpdir(), 'signalbox-bin-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  expect(await said(folder)).toMatch(/^Open it in a browser/)
+  writeFileSync(join(folder, 'xdg-open'), '#!/bin/sh\n')
+  chmodSync(join(folder, 'xdg-open'), 0o755)
+  expect(await said(folder)).toMatch(/^Opened in your browser/)
 })

@@ -1,10 +1,13 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { command } from '../../src/daemon/cli-command.ts'
+import { UsageError } from '../../src/kernel/error.ts'
 import { withProgress } from '../../src/surfaces/cli/progress.ts'
 import { BIN, TestDaemon } from '../../src/testing/daemon.ts'
 import { fakeTerminal } from '../../src/testing/terminal.ts'
@@ -92,6 +95,33 @@ describe('status', () => {
   })
 })
 
+test("[E53] the owner's token goes to the daemon of its folder and to nobody else who listens", async () => {
+  const heard: (string | undefined)[] = []
+  const stranger = createServer((request, response) => {
+    heard.push(request.headers.authorization)
+    response.end('hello')
+  })
+  await once(stranger.listen(0, '127.0.0.1'), 'listening')
+  onTestFinished(() => void stranger.close())
+  const port = String((stranger.address() as AddressInfo).port)
+  const tried = async (more: Record<string, string>, words = ['task', 'list']) => {
+    const terminal = fakeTerminal()
+    return [await command(words, { ...env(), ...more }, terminal), terminal.stderr]
+  }
+  for (const name of ['MCP_SERVER_PORT', 'SIGNALBOX_PORT']) {
+    const told = expect.stringMatching(
+      new RegExp(`is at ${daemon.url}, so .* not sent to http://127.0.0.1:${port} \\(named by ${name}.*\\nUnset ${name} .*SIGNALBOX_TOKEN`),
+    )
+    expect(await tried({ [name]: port })).toEqual([7, told])
+    expect(await tried({ [name]: port }, ['events'])).toEqual([7, told])
+  }
+  expect(heard).toEqual([])
+  expect(await tried({ SIGNALBOX_PORT: port, SIGNALBOX_TOKEN: 'given' })).toEqual([7, expect.stringContaining('is not Signalbox')])
+  expect(heard).toEqual(['Bearer given'])
+  for (const SIGNALBOX_HOST of ['127.0.0.1', 'localhost'])
+    expect(await tried({ SIGNALBOX_PORT: new URL(daemon.url).port, SIGNALBOX_HOST })).toEqual([0, ''])
+})
+
 describe('answers on a terminal', () => {
   test('[E44] tables for people, JSON for programs and with --json', async () => {
     expect((await shown(['task', 'list'])).out).toMatch(/^TASK +TITLE .*\nT-1 +free /)
@@ -139,6 +169,8 @@ describe('answers on a terminal', () => {
       [['agnet'], 'signalbox agent'],
     ] as const)
       await expect(shown([...words])).rejects.toThrow(`Did you mean: ${meant}`)
+    for (const word of ['constructor', 'toString', '__proto__', 'hasOwnProperty'])
+      for (const words of [[word], [word, 'x'], ['task', word]]) await expect(shown(words)).rejects.toThrow(UsageError)
   })
 })
 

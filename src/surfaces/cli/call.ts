@@ -3,7 +3,7 @@ import { inCommands, named } from './names.ts'
 import { commandLine } from './shell.ts'
 import { painter } from './style.ts'
 import type { Terminal } from './terminal.ts'
-import { plain } from './text.ts'
+import { plain, plainJson } from './text.ts'
 
 /** Where the daemon is, and who calls. Asked for only when something is sent. */
 export interface Reach {
@@ -17,6 +17,13 @@ export interface Daemon {
   token: string | undefined
   /** Why this address, and where else it might be: said when nobody answers there. */
   why: string
+  /** Why nothing is said to that address although a daemon of ours runs, and what to do. */
+  withheld?: Withheld | undefined
+}
+
+export interface Withheld {
+  message: string
+  hint: string
 }
 
 export type Row = Record<string, unknown>
@@ -62,7 +69,13 @@ export async function openStream(reach: Reach, last: string | undefined, signal?
   return response
 }
 
-export function unreachable({ url, why }: Daemon): never {
+/** It passes by itself: who goes on looking tries again. */
+export function isBusy(error: unknown): boolean {
+  return error instanceof Refusal && ['SHUTTING_DOWN', 'RATE_LIMITED', 'TRANSIENT_ERROR'].includes(error.body.code)
+}
+
+export function unreachable({ url, why, withheld }: Daemon): never {
+  if (withheld) throw refuse('DISCONNECTED', withheld.message, { hint: withheld.hint })
   throw refuse('DISCONNECTED', `No Signalbox answers at ${new URL(url).origin} (${why}).`, {
     hint: 'Start it with: signalbox serve   (in a checkout: npm start)',
   })
@@ -70,7 +83,7 @@ export function unreachable({ url, why }: Daemon): never {
 
 /** Says what went wrong and returns the exit code of its class. */
 export function report({ body }: Refusal, json: boolean, terminal: Terminal, help?: string): number {
-  if (json) terminal.out(`${JSON.stringify({ error: body }, null, 2)}\n`)
+  if (json) terminal.out(`${plainJson(JSON.stringify({ error: body }, null, 2))}\n`)
   else terminal.err(inWords(body, terminal) + (help && body.code === 'INVALID_INPUT' ? `${help}\n` : ''))
   return CODES[body.code]?.exit ?? 1
 }

@@ -12,7 +12,7 @@ const PATIENCE_MS = 800
 
 interface Candidate {
   word: string
-  note?: string
+  note?: string | undefined
 }
 
 /** What may stand in the place of the last word: one a line, with a tab and what it means behind it. */
@@ -34,6 +34,9 @@ async function candidatesFor(before: string[], typed: string, reach: Reach): Pro
   if (!tool) return []
   const flag = /^--(.+)$/.exec(args.at(-1) ?? '')?.[1]
   if (flag && takesValue(tool, flag)) return values(tool, flag, reach)
+  const inline = /^--([^=]+)=/.exec(typed)
+  if (inline?.[1] && takesValue(tool, inline[1]))
+    return (await values(tool, inline[1], reach)).map(({ word, note }) => ({ word: inline[0] + word, note }))
   if (typed.startsWith('-')) return flags(tool, args)
   return values(tool, nextWord(tool, args), reach)
 }
@@ -60,7 +63,8 @@ function flags(tool: Tool, used: string[]): Candidate[] {
     })),
     ...own.map(([name, { does }]) => ({ word: `--${name}`, note: does, again: false })),
   ]
-  return all.filter(({ word, again }) => again || !used.includes(word))
+  const given = used.map((arg) => arg.split('=')[0])
+  return all.filter(({ word, again }) => again || !given.includes(word))
 }
 
 function propertyOf(tool: Tool, flag: string): [string, Property] | undefined {

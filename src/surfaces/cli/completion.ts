@@ -4,8 +4,20 @@ import { UsageError } from '../../kernel/error.ts'
 const SCRIPTS: Record<string, string> = {
   bash: `# In ~/.bashrc:  source <(signalbox completion bash)
 _signalbox() {
-  local IFS=$'\\n'
-  COMPREPLY=($("\${COMP_WORDS[0]}" complete -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null | cut -f1))
+  local IFS=$'\\n' i n=-1 part
+  local -a said=() found=()
+  # bash takes --flag=value for three words.
+  for ((i = 1; i <= COMP_CWORD; i++)); do
+    part=\${COMP_WORDS[i]}
+    if [[ n -ge 0 && ( $part == = && \${said[n]} == --* || \${said[n]} == --*= && \${COMP_WORDS[i-1]} == = ) ]]; then
+      said[n]+=$part
+    else
+      said[++n]=$part
+    fi
+  done
+  found=($("\${COMP_WORDS[0]}" complete -- "\${said[@]}" 2>/dev/null | cut -f1))
+  [[ $part == = ]] && part=
+  COMPREPLY=("\${found[@]#"\${said[n]%"$part"}"}")
 }
 complete -o default -F _signalbox signalbox
 `,

@@ -4,7 +4,7 @@ import { handlesIn } from './handles.ts'
 import { follow } from './stream.ts'
 import { painter } from './style.ts'
 import type { Terminal } from './terminal.ts'
-import { cut, oneLine, pad } from './text.ts'
+import { cut, oneLine, pad, plainJson } from './text.ts'
 
 const TYPE_WIDTH = 16
 
@@ -15,7 +15,9 @@ export async function printEvents(reach: Reach, terminal: Terminal, json: boolea
   for await (const { data } of follow(reach, onCut)) {
     if (data === undefined) continue
     terminal.out(
-      json || !terminal.tty.out ? `${data}\n` : await readable(JSON.parse(data) as Row, reach, { ...look, columns: terminal.columns() }),
+      json || !terminal.tty.out
+        ? `${plainJson(data)}\n`
+        : await readable(JSON.parse(data) as Row, reach, { ...look, columns: terminal.columns() }),
     )
   }
   return 0

@@ -77,6 +77,8 @@ describe('values', () => {
     [['--value', 'null'], { value: null }],
     [['--title', '@@ann'], { title: '@ann' }],
     [['--title', '@'], { title: '@' }],
+    [['--title=-'], { title: '-' }],
+    [['--watch=false', 'x'], { title: 'x' }],
   ])('[E42] %j', async ([args, input]) => {
     expect(await parse(args)).toEqual(input)
   })
@@ -89,6 +91,8 @@ describe('values', () => {
     expect(await parse(['--body', `@${file}`])).toEqual({ body: 'first, line\nsecond' })
     expect(await parse(['--criteria', `@${file}`])).toEqual({ criteria: ['first, line', 'second'] })
     expect(await parse(['-', '--criteria', 'x'], 'from stdin\n')).toEqual({ title: 'from stdin', criteria: ['x'] })
+    expect(await parse(['--title', '-'], 'x')).toEqual({ title: 'x' })
+    expect(await parse(['--title=@-'], 'x')).toEqual({ title: 'x' })
     expect(await parse(['--items', '-'], '[{"name":"x"}]')).toEqual({ items: [{ name: 'x' }] })
     await expect(parse(['--title', '-', '--body', '-'], 'x')).rejects.toThrow('stdin was already read for --title')
     await expect(parse(['--body', '@/none'])).rejects.toThrow('there is no such file. For text that begins with @ write @@/none')
@@ -108,6 +112,11 @@ describe('values', () => {
       where: { x: 1 },
     }
     expect(await parse(flagsFor(tool, input))).toEqual(input)
+    for (const text of ['-', '--', '--deep', '-5', '@', '@-', '@@', '@@-', '', ' ', 'a=b'])
+      expect(await parse(flagsFor(tool, { title: text, criteria: [text || 'x', 'y'] }), 'stdin')).toEqual({
+        title: text,
+        criteria: [text || 'x', 'y'],
+      })
     expect(await parse(flagsFor(tool, { title: 'x', blocked_by: [], body: null }))).toEqual({ title: 'x', blocked_by: [], body: null })
   })
 })
@@ -124,7 +133,10 @@ describe('what cannot be read', () => {
     [['--items', '[{'], /--items must be JSON/],
     [['--where', 'x'], /--where must be JSON/],
     [['a', 'b'], /"b" is one argument too many\. See: signalbox probe try --help/],
+    [['--watch=maybe'], /--watch is on or off: write --watch or leave it out/],
     [['--yes'], /nothing to confirm/],
+    [['--constructor'], /no flag --constructor/],
+    [['--toString=x'], /no flag --toString/],
   ])('[E43] %j is told', async ([args, says]) => {
     const error = await parse(args).catch((thrown: unknown) => thrown)
     expect(error).toBeInstanceOf(UsageError)

@@ -35,7 +35,7 @@ export async function parseFlags(tool: Tool, args: string[], stdin: () => Promis
   for (const [i, word] of words.entries()) {
     const name = open[i]
     if (!name) throw new UsageError(`"${word}" is one argument too many. ${seeHelp(tool)}`)
-    flags.set(flagOf(name), [word])
+    flags.set(flagOf(name), [ofItsOwn(word)])
   }
   const read = reader(stdin)
   const input: Record<string, unknown> = {}
@@ -67,8 +67,8 @@ function readWords(tool: Tool, args: string[], properties: Record<string, Proper
       const off = name.startsWith('no-') && known.get(name.slice(3))?.type === 'boolean' ? name.slice(3) : undefined
       if (off) flags.set(off, false)
       else if (known.get(name)?.type === 'boolean' || (own.includes(name) && !OWN_FLAGS[name]?.takes && !known.has(name)))
-        flags.set(name, truth(name, inline))
-      else if (known.has(name) || own.includes(name)) add(flags, name, inline ?? following(name, rest), known.get(name))
+        flags.set(name, truth(name, inline, known.has(name)))
+      else if (known.has(name) || own.includes(name)) add(flags, name, inline ?? ofItsOwn(following(name, rest)), known.get(name))
       else throw new UsageError(unknownFlag(tool, arg.startsWith('--') ? name : typed, [...known.keys(), ...own]))
     } else {
       words.push(arg)
@@ -77,10 +77,10 @@ function readWords(tool: Tool, args: string[], properties: Record<string, Proper
   return { flags, words }
 }
 
-function truth(name: string, inline: string | undefined): boolean {
+function truth(name: string, inline: string | undefined, hasNo: boolean): boolean {
   if (inline === undefined || inline === 'true') return true
   if (inline === 'false') return false
-  throw new UsageError(`--${name} is on or off: write --${name} or --no-${name}.`)
+  throw new UsageError(`--${name} is on or off: write --${name} or ${hasNo ? `--no-${name}` : 'leave it out'}.`)
 }
 
 function following(name: string, rest: string[]): string {
@@ -88,6 +88,11 @@ function following(name: string, rest: string[]): string {
   if (next === undefined) throw new UsageError(`--${name} needs a value.`)
   if (/^--[^=\s]/.test(next)) throw new UsageError(`--${name} needs a value; one that begins with -- is given as --${name}=${next}`)
   return next
+}
+
+/** `-` as a word of its own is stdin; in `--title=-` it is text. */
+function ofItsOwn(word: string): string {
+  return word === '-' ? STDIN : word
 }
 
 function add(flags: Map<string, Raw>, name: string, value: string, property: Property | undefined): void {
@@ -98,7 +103,8 @@ function add(flags: Map<string, Raw>, name: string, value: string, property: Pro
 
 function unknownFlag(tool: Tool, name: string, all: string[]): string {
   const near = closest(name, all)
-  if (OWN_FLAGS[name]) return `There is nothing to ${name === 'watch' ? 'watch' : 'confirm'} at "signalbox ${commandOf(tool)}".`
+  if (Object.hasOwn(OWN_FLAGS, name))
+    return `There is nothing to ${name === 'watch' ? 'watch' : 'confirm'} at "signalbox ${commandOf(tool)}".`
   return `There is no flag --${name}. ${near.length ? `Did you mean: ${near.map((flag) => `--${flag}`).join(', ')}?` : seeHelp(tool)}`
 }
 
@@ -114,13 +120,16 @@ interface Text {
 
 type Read = (raw: string, flag: string) => Promise<Text>
 
-/** `@file` and `-` stand for what is in there; `@@` for an @. */
+/** As if it were a file. */
+const STDIN = '@-'
+
+/** `@file` and `@-` stand for what is in there; `@@` for an @. */
 function reader(stdin: () => Promise<string>): Read {
   let taken: string | undefined
   return async (raw, flag) => {
     if (raw.startsWith('@@')) return { text: raw.slice(1), whole: false }
-    if (raw.startsWith('@') && raw.length > 1) return { text: fileText(raw.slice(1), flag), whole: true }
-    if (raw !== '-') return { text: raw, whole: false }
+    if (!raw.startsWith('@') || raw === '@') return { text: raw, whole: false }
+    if (raw !== STDIN) return { text: fileText(raw.slice(1), flag), whole: true }
     if (taken) throw new UsageError(`--${flag}: stdin was already read for --${taken}; it can be read only once.`)
     taken = flag
     return { text: withoutLastBreak(await stdin()), whole: true }

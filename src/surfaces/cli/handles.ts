@@ -76,6 +76,8 @@ function makeLister(kind: string): Source | undefined {
   const tool = named(`${kind}_list`)
   const [key] = Object.entries(propertiesOf(tool?.outputJson as Property)).find(([, list]) => list.items?.properties?.handle) ?? []
   if (!tool || !key) return undefined
-  const input = 'limit' in argumentsOf(tool) ? { limit: MOST } : {}
+  const takes = argumentsOf(tool)
+  // What is worked on now is among the newest.
+  const input = { ...('limit' in takes ? { limit: MOST } : {}), ...('newest_first' in takes ? { newest_first: true } : {}) }
   return async (reach, signal = AbortSignal.timeout(PATIENCE_MS)) => (await call(reach, tool.name, input, { signal }))[key] as Row[]
 }

@@ -32,7 +32,9 @@ export function helpFor(tool: Tool, terminal: Terminal, more: Entry[] = []): str
     flags.length + more.length ? heading('Flags') + entries([...flags, ...more], terminal) : '',
     heading('Always') + entries(always, terminal),
     `${heading('Example')}  ${commandLine(tool, (tool.example ?? {}) as Record<string, unknown>, terminal.columns() - 2)}\n`,
-    takesText(tool) ? 'A value may be @file (what is in the file), - (stdin) or @@text (text that begins with @).\n' : '',
+    takesText(tool)
+      ? 'A value may be @file (what is in the file), - (stdin) or @@text (text that begins with @); the text - is given as --flag=-.\n'
+      : '',
   ]
   return parts.filter(Boolean).join('\n')
 }

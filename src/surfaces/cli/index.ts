@@ -17,7 +17,7 @@ import { watch } from './watch.ts'
 /** `signalbox <noun> <verb>`: flags, help, tables and exit codes all derive from the tool's declaration. Returns the exit code. */
 export async function runCli(args: string[], reach: Reach, terminal: Terminal): Promise<number> {
   const [noun = '', verb = '', ...rest] = args
-  const command = COMMANDS[noun]
+  const command = Object.hasOwn(COMMANDS, noun) ? COMMANDS[noun] : undefined
   if (command) return command(args.slice(1), reach, terminal)
   if (toolsOf(noun).length && (!verb || asksForHelp([verb]))) return print(terminal, helpForNoun(noun, terminal))
   const tool = find(noun, verb)

@@ -8,8 +8,8 @@ export function flagsFor(tool: Tool, input: Record<string, unknown>): string[] {
   return Object.entries(input).flatMap(([name, value]) => {
     const flag = `--${flagOf(name)}`
     if (typeof value === 'boolean' && properties[name]?.type === 'boolean') return value ? [flag] : [`--no-${flagOf(name)}`]
-    if (Array.isArray(value) && value.length && value.every(isPlain)) return value.flatMap((item) => [flag, escaped(item)])
-    return [flag, typeof value === 'string' ? escaped(value) : JSON.stringify(value)]
+    if (Array.isArray(value) && value.length && value.every(isPlain)) return value.flatMap((item) => words(flag, item))
+    return typeof value === 'string' ? words(flag, value) : [flag, JSON.stringify(value)]
   })
 }
 
@@ -31,7 +31,8 @@ function isPlain(item: unknown): item is string {
   return typeof item === 'string' && item !== '' && !item.includes(',') && !item.startsWith('[')
 }
 
-/** As text, where it would otherwise be read as a file or stdin. */
-function escaped(text: string): string {
-  return text.startsWith('@') ? `@${text}` : text
+/** As text, where it would otherwise be read as a file, as stdin or as a flag. */
+function words(flag: string, text: string): string[] {
+  if (text === '-' || text.startsWith('--')) return [`${flag}=${text}`]
+  return [flag, text.startsWith('@') ? `@${text}` : text]
 }

@@ -7,6 +7,7 @@ import { type Property, propertiesOf, requiredOf } from './schema.ts'
 import { commandLine } from './shell.ts'
 import { painter } from './style.ts'
 import type { Terminal } from './terminal.ts'
+import { plainJson } from './text.ts'
 import { view } from './view.ts'
 
 const SECRET = /^sbx_[a-z]+_/
@@ -14,7 +15,7 @@ const PAGING = ['limit', 'after', 'before']
 
 /** JSON for programs. */
 export function asJson(result: Row, pretty: boolean): string {
-  return `${JSON.stringify(result, null, pretty ? 2 : 0)}\n`
+  return `${plainJson(JSON.stringify(result, null, pretty ? 2 : 0))}\n`
 }
 
 export async function lookFor(result: Row, reach: Reach, terminal: Terminal): Promise<Look> {

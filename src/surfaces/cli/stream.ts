@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { openStream, type Reach, unreachable } from './call.ts'
+import { isBusy, openStream, type Reach, unreachable } from './call.ts'
 
 const BETWEEN_TRIES_MS = 1_000
 
@@ -12,9 +12,13 @@ interface Part {
 /** What happens; after a restart of the daemon it goes on where it stopped. Ends with the signal, or with the process. */
 export async function* follow(reach: Reach, onCut: () => void, signal?: AbortSignal): AsyncGenerator<Part> {
   for (let last: string | undefined; ; ) {
-    const response = await openStream(reach, last, signal)
+    let busy = false
+    const response = await openStream(reach, last, signal).catch((error: unknown) => {
+      busy = isBusy(error)
+      if (!busy) throw error
+    })
     if (signal?.aborted) return
-    if (!response && last === undefined) unreachable(reach.daemon())
+    if (!response && !busy && last === undefined) unreachable(reach.daemon())
     if (response) {
       for await (const part of parts(response)) {
         last = part.id ?? last

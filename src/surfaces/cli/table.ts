@@ -5,8 +5,10 @@ import { type Property, propertiesOf } from './schema.ts'
 import { cut, pad, width } from './text.ts'
 
 const GAP = 2
-/** A title of fewer columns says nothing; other text may be cut shorter. */
+/** A title of fewer columns says little; other text may be cut shorter. */
 const LEAST_LABEL = 24
+/** Where the terminal is so narrow that only the name and the title stand in it. */
+const LEAST_EVER = 4
 const LEAST_TEXT = 12
 const MOST_LABEL = 120
 const MOST_TEXT = 72
@@ -28,7 +30,7 @@ interface Column {
 
 /** One line a row, never wider than the terminal: the columns that tell least are left out, then texts are cut. */
 export function table(rows: Row[], schema: Property | undefined, noun: string, look: Look): string {
-  const columns = fitting(columnsOf(rows, schema, noun, look), look.columns)
+  const columns = fitting(narrowed(columnsOf(rows, schema, noun, look), look.columns), look.columns)
   const widths = shared(columns, look.columns)
   const line = (cells: string[], paint: (cell: string, i: number) => string) => {
     const last = cells.length - 1
@@ -98,6 +100,13 @@ function rankOf(key: string, identity: boolean, rows: Row[], property: Property 
   if (same) return 5
   if (isState(property)) return 3 + sparse
   return (/_at$/.test(key) ? 4 : 3) + sparse
+}
+
+/** A title is cut short before it is left out. */
+function narrowed(columns: Column[], room: number): Column[] {
+  const beside = columns.reduce((sum, { identity, least }) => sum + (identity ? least + GAP : 0), 0)
+  const most = Math.max(LEAST_EVER, room - beside)
+  return columns.map((column) => (isLabel(column.key) ? { ...column, least: Math.min(column.least, most) } : column))
 }
 
 /** What tells little comes in only where nothing has to be cut for it. */

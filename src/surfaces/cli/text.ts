@@ -7,6 +7,12 @@ export function plain(text: string): string {
   return text.replace(/[^\P{Cc}\t\n]|[\u202a-\u202e\u2066-\u2069]/gu, '\ufffd')
 }
 
+/** JSON whose texts cannot steer the terminal either; it is read as the same. JSON itself escapes only what is below U+0020. */
+export function plainJson(json: string): string {
+  const code = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+  return json.replace(/[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g, code)
+}
+
 export function oneLine(text: string): string {
   return plain(text).replace(/\s+/g, ' ').trim()
 }

@@ -1,13 +1,16 @@
 import { stripVTControlCharacters } from 'node:util'
 import stringWidth from 'string-width'
 import { describe, expect, test } from 'vitest'
+import { fakeTerminal } from '../../testing/terminal.ts'
 import type { Look } from './cell.ts'
 import { named } from './names.ts'
 import type { Property } from './schema.ts'
+import { asJson } from './show.ts'
 import { painter } from './style.ts'
 import { wantsColours } from './terminal.ts'
 import { cut, wrap } from './text.ts'
 import { view } from './view.ts'
+import { frame } from './watch.ts'
 import { ago } from './when.ts'
 
 const NOW = Date.parse('2026-01-01T12:00:00Z')
@@ -61,10 +64,10 @@ describe('tables', () => {
       task(1, { title: 'A title that is much longer than what fits beside all the other columns of a narrow terminal' }),
       task(2),
     ]
-    for (const columns of [40, 60, 80, 120, 200]) {
+    for (const columns of [12, 20, 28, 40, 60, 80, 120, 200]) {
       const lines = tasks(list, { columns }).split('\n')
       expect(lines.filter((line) => stringWidth(line) > columns)).toEqual([])
-      expect(lines[1]).toMatch(/^T-1 +A title that is much/)
+      expect(lines[1]).toMatch(columns < 30 ? /^T-1 +A t/ : /^T-1 +A title that is much/)
     }
     expect(tasks(list, { columns: 60 })).toContain('…')
     expect(tasks(list, { columns: 200 })).not.toContain('…')
@@ -97,6 +100,21 @@ describe('tables', () => {
     expect(lines.filter((line) => stringWidth(line) > 64)).toEqual([])
     expect(shown).toMatch(/^acceptance criteria {2}- It works\n {21}- word word/m)
     expect(shown).not.toContain('dependents')
+    const long = view({ task: { ...thing, title: words } }, named('task_get')?.outputJson as Property, 'task', look({ columns: 64 }))
+    expect(long).toMatch(/^T-1 {2}word [word ]+\n {5}word /)
+    expect(long.split('\n').filter((line) => stringWidth(line) > 64)).toEqual([])
+  })
+
+  test('[E48] a watched line that is wider than the terminal counts as the rows that it takes', () => {
+    const rowsOf = (text: string) =>
+      frame('w', text, fakeTerminal({ columns: 20 }))
+        .split('\n')
+        .slice(0, -1)
+    expect(rowsOf('a\n'.repeat(37))).toHaveLength(39)
+    expect(rowsOf('a\n'.repeat(40)).at(-1)).toContain('… 4 more lines')
+    const wide = rowsOf(`${'x'.repeat(50)}\n`.repeat(20))
+    expect(wide.reduce((sum, line) => sum + Math.ceil(Math.max(1, stringWidth(line)) / 20), 0)).toBeLessThanOrEqual(39)
+    expect(wide.at(-1)).toContain('more lines')
   })
 
   test('[E44] times in words', () => {
@@ -129,6 +147,16 @@ describe('safety and colours', () => {
     ]) {
       expect(shown).toContain('\ufffd')
       expect(shown).not.toMatch(/[^\P{Cc}\n]|[\u202a-\u202e]/u)
+    }
+  })
+
+  test('[E45] JSON has them as escapes, and is read as the same', () => {
+    const evil = { title: 'x\u001b[2J\u007f\u009b31m\u202egnp\u2066\u2028 日本' }
+    for (const pretty of [true, false]) {
+      const shown = asJson(evil, pretty)
+      expect(shown).toContain('\\u009b31m\\u202egnp')
+      expect(shown).not.toMatch(/[^\P{Cc}\n]|[\u2028-\u202e\u2066-\u2069]/u)
+      expect(JSON.parse(shown)).toEqual(evil)
     }
   })
 

@@ -42,7 +42,7 @@ function record(row: Row, schema: Property | undefined, noun: string, look: Look
   const name = ['title', 'name'].find((key) => typeof row[key] === 'string')
   const headed = name !== undefined && typeof row.handle === 'string'
   const inHead = headed ? ['handle', name] : []
-  const head = headed ? `${look.paint('bold', oneLine(String(row.handle)))}  ${oneLine(String(row[name]))}\n` : ''
+  const head = headed ? headline(oneLine(String(row.handle)), oneLine(String(row[name])), look) : ''
   const simple = entries.filter(([key, value]) => !inHead.includes(key) && !isRow(value) && !isRows(value))
   const ordered = [...simple.filter(([key]) => key !== 'id'), ...simple.filter(([key]) => key === 'id')]
   const inner = { ...look, columns: look.columns - 2 }
@@ -52,6 +52,12 @@ function record(row: Row, schema: Property | undefined, noun: string, look: Look
     if (isRows(value)) parts.push(`${look.paint('bold', labelOf(key, noun))}\n${table(value, properties[key]?.items, singular(key), look)}`)
   }
   return parts.filter(Boolean).join('\n')
+}
+
+function headline(handle: string, title: string, look: Look): string {
+  const left = width(handle) + 2
+  const [first, ...rest] = wrap(title, Math.max(LEAST_ROOM, look.columns - left))
+  return [`${look.paint('bold', handle)}  ${first}`, ...rest.map((line) => ' '.repeat(left) + line)].map((line) => `${line}\n`).join('')
 }
 
 export const singular = (key: string): string => key.replace(/s$/, '')
