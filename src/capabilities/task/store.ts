@@ -98,9 +98,9 @@ function blockersIn(db: Db) {
 export const ORDERS = ['number', 'newest', 'recent'] as const
 type Order = (typeof ORDERS)[number]
 
-/** Names the row in every order. */
-export function pageAfter({ number, updated_at }: TaskRow): string {
-  return `${number}.${updated_at}`
+/** Names the row in that order. */
+export function pageAfter({ number, updated_at }: TaskRow, order: Order): string {
+  return order === 'recent' ? `${number}.${updated_at}` : String(number)
 }
 
 export function taskStore(tx: Tx) {

@@ -124,7 +124,7 @@ export const list = defineTool({
     exclude_task_ids: z.array(TaskId).max(200).optional(),
     order: z.enum(ORDERS).default('number').describe('By number; newest: from the highest down; recent: what changed last first'),
     limit: PageSize,
-    after: PageToken.regex(/^[0-9]{1,15}\.[0-9]{1,15}$/, 'not a page of task_list').optional(),
+    after: PageToken.regex(/^[0-9]{1,15}(\.[0-9]{1,15})?$/, 'not a page of task_list').optional(),
   }),
   output: z.strictObject({ tasks: z.array(TaskSummary), next: z.string().nullable(), cursor: z.string() }),
   example: { status: ['IN_PROGRESS', 'REVIEW'] },
@@ -142,7 +142,11 @@ export const list = defineTool({
     }
     const rows = await taskStore(ctx.view).list(filter, input.order, input.after, input.limit)
     const last = rows.at(-1)
-    return { tasks: await summaries(ctx.view, rows), next: last && rows.length === input.limit ? pageAfter(last) : null, cursor }
+    return {
+      tasks: await summaries(ctx.view, rows),
+      next: last && rows.length === input.limit ? pageAfter(last, input.order) : null,
+      cursor,
+    }
   },
 })
 

@@ -78,6 +78,6 @@ function makeLister(kind: string): Source | undefined {
   if (!tool || !key) return undefined
   const takes = argumentsOf(tool)
   // What is worked on now is among the newest.
-  const input = { ...('limit' in takes ? { limit: MOST } : {}), ...('newest_first' in takes ? { newest_first: true } : {}) }
+  const input = { ...('limit' in takes ? { limit: MOST } : {}), ...(takes.order?.enum?.includes('newest') ? { order: 'newest' } : {}) }
   return async (reach, signal = AbortSignal.timeout(PATIENCE_MS)) => (await call(reach, tool.name, input, { signal }))[key] as Row[]
 }
