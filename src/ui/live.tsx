@@ -37,6 +37,7 @@ export function LiveProvider({ token, onRefused, children }: { token: string; on
   refused.current = onRefused
 
   useEffect(() => {
+    const ended = new AbortController()
     const stream = new EventStream(token, {
       events(events) {
         for (const listener of listeners.current) listener(events)
@@ -46,14 +47,21 @@ export function LiveProvider({ token, onRefused, children }: { token: string; on
         setState(next)
         if (next === 'refused') refused.current()
       },
-      resumed: () => void refresher.askAgain(),
+      resumed(generation) {
+        void refresher.askAgain()
+        const compared = read('task_list', { limit: 1 }, ended.signal).then(({ cursor }) => stream.compare(generation, cursor))
+        compared.catch(() => {})
+      },
       reset() {
         setReplaced((times) => times + 1)
         // Not only out of date: a row of the old log may have the higher version.
         void queries.resetQueries()
       },
     })
-    return () => stream.close()
+    return () => {
+      ended.abort()
+      stream.close()
+    }
   }, [token, queries, refresher])
 
   const [subscribe] = useState(() => (listener: Listener) => {

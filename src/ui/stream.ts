@@ -8,8 +8,8 @@ export type StreamState = 'connecting' | 'unreachable' | 'live' | 'lost' | 'refu
 interface Handlers {
   events(events: LiveEvent[]): void
   state(state: StreamState): void
-  /** It is open again: what was asked over a connection that is gone may never be answered. */
-  resumed(): void
+  /** It is open again: what was asked over a connection that is gone may never be answered. `generation`: of which log it was. */
+  resumed(generation: string): void
   /** The log is another one: whatever the page knows may be wrong. */
   reset(): void
 }
@@ -41,6 +41,7 @@ export class EventStream {
   #unseen: ReturnType<typeof setTimeout> | undefined
   #asleep = false
   #wake: (() => void) | undefined
+  #generation = ''
   #opened = false
   #replaced = false
 
@@ -61,6 +62,13 @@ export class EventStream {
   close(): void {
     clearTimeout(this.#unseen)
     this.#ended.abort()
+  }
+
+  /** A read after `resumed` had this cursor: the stream itself repeats the one that it was given, of whichever log. */
+  compare(generation: string, cursor: string): void {
+    if (generationOf(cursor) === generation || this.#ended.signal.aborted) return
+    this.#generation = generationOf(cursor)
+    this.#handlers.reset()
   }
 
   #seen(): void {
@@ -139,13 +147,16 @@ export class EventStream {
       if (line.startsWith('id: ')) {
         const [before, cursor] = [this.#cursor, line.slice(4)]
         const again = first && this.#opened
-        if (again && before !== undefined && generationOf(before) !== generationOf(cursor)) this.#replaced = true
+        if (cursor !== before) {
+          if (again && generationOf(cursor) !== this.#generation) this.#replaced = true
+          this.#generation = generationOf(cursor)
+        }
         this.#cursor = cursor
         this.#opened = true
         this.#handlers.state('live')
         // Read again only now: what the new log gets from here on is in this stream.
         if (this.#replaced) this.#handlers.reset()
-        else if (again) this.#handlers.resumed()
+        else if (again) this.#handlers.resumed(this.#generation)
         this.#replaced = false
       } else if (line.startsWith('data: ')) this.#hand(JSON.parse(line.slice(6)) as LiveEvent)
     }

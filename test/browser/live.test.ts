@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { describe, expect } from 'vitest'
 import { TestDaemon } from '../../src/testing/daemon.ts'
 import { bearer, send, until } from '../e2e/support.ts'
@@ -97,6 +98,40 @@ describe.skipIf(withoutBrowser('[U8] a daemon that is not there'))('a daemon tha
     await visitor.page.unroute('**/api/events')
     await visitor.isIn(handles[0] as string, 'Backlog')
     await visitor.page.getByText('Signalbox does not answer. Trying again.').waitFor({ state: 'detached' })
+  })
+})
+
+describe.skipIf(withoutBrowser('[U8] another log, and a read that hangs'))('another log, and a read that hangs', () => {
+  test('[U8] after a restore the page shows what the restored log says', async ({ browser }) => {
+    const daemon = await TestDaemon.start()
+    const visitor = await Visitor.open(browser, daemon)
+    visitor.expects(/net::ERR_/, /status of 400 .*api\/events/)
+    try {
+      const { board, handles } = await someTasks(daemon, 'Restored')
+      const [handle = ''] = handles
+      await visitor.signIn(board)
+      const file = join(daemon.home, 'before.db')
+      expect(await daemon.cli(['db', 'backup', file])).toMatchObject({ code: 0 })
+      await daemon.call('task_move', { task_id: handle, status: 'IN_PROGRESS' })
+      await daemon.call('task_move', { task_id: handle, status: 'REVIEW' })
+      await visitor.isIn(handle, 'Review')
+      await daemon.end()
+      expect(await daemon.cli(['db', 'restore', file])).toMatchObject({ code: 0 })
+      await daemon.start()
+      await visitor.isIn(handle, 'Backlog')
+      await visitor.leave()
+    } finally {
+      await daemon.remove()
+    }
+  })
+
+  test('[U8] a read that hangs is given up and made again, and stops no other', async ({ visitor, daemon }) => {
+    const { handles } = await someTasks(daemon, 'Hangs once')
+    const [handle = ''] = handles
+    await visitor.signIn(`/task/${handle}`)
+    await visitor.page.route('**/api/tools/task_context', () => {}, { times: 1 })
+    await note(daemon, handle, 'read late')
+    await visitor.page.locator('.notes').getByText('read late').waitFor({ timeout: 40_000 })
   })
 })
 
