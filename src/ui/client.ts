@@ -38,6 +38,21 @@ export async function call<N extends ToolName>(
   throw new CallError(answer.error)
 }
 
+/** As long as a read may take: one that hangs is given up, and tried again by whoever asked. */
+const PATIENCE_MS = 15_000
+
+/** A call for what a page shows. */
+export function read<N extends ToolName>(tool: N, input: Input<N>, signal: AbortSignal): Promise<Output<N>> {
+  return call(tool, input, { signal: AbortSignal.any([signal, AbortSignal.timeout(PATIENCE_MS)]) })
+}
+
+/** Whose token this is, before it is kept. */
+export async function check(token: string): Promise<Output<'agent_me'>> {
+  const answer = await post('agent_me', {}, token)
+  if (!answer.ok) throw new CallError(answer.error)
+  return answer.result as Output<'agent_me'>
+}
+
 /** A link is a token for one call alone. */
 export async function redeem(link: string): Promise<Output<'token_redeem'>> {
   const answer = await post('token_redeem', {}, link)
@@ -57,7 +72,7 @@ async function post(tool: ToolName, body: object, token: string | undefined, sig
     })
     return (await response.json()) as Answer
   } catch (error) {
-    if (signal?.aborted) throw error
+    if (signal?.aborted && (signal.reason as Error).name !== 'TimeoutError') throw error
     return { ok: false, error: UNREACHABLE }
   }
 }

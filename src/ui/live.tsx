@@ -1,5 +1,6 @@
 import {
   type InfiniteData,
+  type Query,
   type QueryClient,
   type QueryKey,
   useInfiniteQuery,
@@ -8,7 +9,7 @@ import {
   useQueryClient,
 } from '@tanstack/react-query'
 import { createContext, type ReactNode, useContext, useEffect, useRef, useState } from 'react'
-import { type CallError, call, type Input, type Output, type ToolName } from './client.ts'
+import { type CallError, call, type Input, type Output, read, type ToolName } from './client.ts'
 import { showError, showSuccess } from './kit/toasts.tsx'
 import { EventStream, type LiveEvent, type StreamState } from './stream.ts'
 
@@ -36,28 +37,38 @@ export function LiveProvider({ token, onRefused, children }: { token: string; on
   refused.current = onRefused
 
   useEffect(() => {
+    const ended = new AbortController()
     const stream = new EventStream(token, {
       events(events) {
         for (const listener of listeners.current) listener(events)
-        void refresher.changed(events.map((event) => nounOf(event.type)))
+        refresher.changed(events.map((event) => event.type))
       },
       state(next) {
         setState(next)
         if (next === 'refused') refused.current()
       },
+      resumed(generation) {
+        void refresher.askAgain()
+        const compared = read('task_list', { limit: 1 }, ended.signal).then(({ cursor }) => stream.compare(generation, cursor))
+        compared.catch(() => {})
+      },
       reset() {
         setReplaced((times) => times + 1)
-        void queries.invalidateQueries()
+        // Not only out of date: a row of the old log may have the higher version.
+        void queries.resetQueries()
       },
     })
-    return () => stream.close()
+    return () => {
+      ended.abort()
+      stream.close()
+    }
   }, [token, queries, refresher])
 
   const [subscribe] = useState(() => (listener: Listener) => {
     listeners.current.add(listener)
     return () => void listeners.current.delete(listener)
   })
-  const changed = (noun: string) => void refresher.changed([noun])
+  const changed = (noun: string) => refresher.changed([noun])
   return <Live value={{ state, replaced, subscribe, changed }}>{children}</Live>
 }
 
@@ -88,7 +99,7 @@ interface ReadOptions {
 export function useTool<N extends ToolName>(tool: N, input: Input<N>, { follows, enabled }: ReadOptions = {}) {
   return useQuery<Output<N>, CallError>({
     queryKey: [tool, input],
-    queryFn: ({ signal }) => call(tool, input, { signal }),
+    queryFn: ({ signal }) => read(tool, input, signal),
     meta: { follows: follows ?? [nounOf(tool)] },
     enabled,
   })
@@ -137,7 +148,7 @@ export function usePages<N extends PagedTool>(tool: N, input: Input<N>, by: Page
 }
 
 function readPage<N extends PagedTool>(tool: N, input: object, by: string, from: string | null, signal: AbortSignal): Promise<Page<N>> {
-  return call(tool, { ...input, ...(from === null ? {} : { [by]: from }) } as Input<N>, { signal }) as Promise<Page<N>>
+  return read(tool, { ...input, ...(from === null ? {} : { [by]: from }) } as Input<N>, signal) as Promise<Page<N>>
 }
 
 interface ActionOptions<N extends ToolName> {
@@ -179,34 +190,51 @@ function newKey(): string {
 }
 
 /**
- * Whatever is on the screen and could be another by now is read again: one round at a time. Under a storm of events each
- * new one would otherwise cut off the reading that the one before began, and the screen would stand still.
+ * Whatever is on the screen and could be another by now is read again: each query one reading at a time. Under a storm of
+ * events each new one would otherwise cut off the reading that the one before began, and the screen would stand still.
  */
 class Refresher {
   readonly #queries: QueryClient
-  readonly #changed = new Set<string>()
-  #reading = false
+  /** Being read, and whether something happened since that reading began. */
+  readonly #reading = new Map<string, boolean>()
 
   constructor(queries: QueryClient) {
     this.#queries = queries
   }
 
-  async changed(nouns: string[]): Promise<void> {
-    for (const noun of nouns) this.#changed.add(noun)
-    if (this.#reading) return
-    this.#reading = true
-    while (this.#changed.size) {
-      const now = [...this.#changed]
-      this.#changed.clear()
-      await this.#queries.invalidateQueries({ predicate: (query) => follows(query.queryKey, query.meta, now) })
+  /** Types of events, or nouns alone. */
+  changed(types: string[]): void {
+    for (const query of this.#queries.getQueryCache().findAll({ predicate: ({ queryKey, meta }) => follows(queryKey, meta, types) })) {
+      if (this.#reading.has(query.queryHash)) this.#reading.set(query.queryHash, true)
+      else void this.#read(query)
     }
-    this.#reading = false
+  }
+
+  async #read({ queryHash, queryKey, meta }: Query): Promise<void> {
+    do {
+      this.#reading.set(queryHash, false)
+      const rested = rest(Number(meta?.rests ?? 0))
+      await this.#queries.invalidateQueries({ queryKey, exact: true })
+      await rested
+    } while (this.#reading.get(queryHash))
+    this.#reading.delete(queryHash)
+  }
+
+  /** What was under way over a connection that is gone. */
+  async askAgain(): Promise<void> {
+    const asked = new Set(this.#queries.getQueryCache().findAll({ fetchStatus: 'fetching' }))
+    const predicate = (query: Query) => asked.has(query)
+    await this.#queries.cancelQueries({ predicate })
+    await this.#queries.refetchQueries({ predicate, type: 'active' })
   }
 }
 
-function follows(key: QueryKey, meta: Record<string, unknown> | undefined, nouns: string[]): boolean {
+const rest = (ms: number) => new Promise<void>((resolve) => (ms ? setTimeout(resolve, ms) : resolve()))
+
+function follows(key: QueryKey, meta: Record<string, unknown> | undefined, types: string[]): boolean {
   const followed = (meta?.follows as string[] | undefined) ?? [nounOf(String(key[0]))]
-  return followed.some((noun) => nouns.includes(noun))
+  const ignored = (meta?.ignores as string[] | undefined) ?? []
+  return types.some((type) => followed.includes(nounOf(type)) && !ignored.includes(type))
 }
 
 /** `task` of `task_move` and of `task.moved`. */

@@ -1,3 +1,5 @@
+import { storage } from './storage.ts'
+
 /** Who is signed in, kept per origin; never a cookie, which every port of this machine would get. */
 export interface Session {
   token: string
@@ -17,18 +19,18 @@ export const session = {
   current: () => now,
   /** Why somebody was signed out, for the page that asks them to sign in again. */
   whyEnded: () => reason,
-  /** The secret of the sign-in link that the page was opened with, once: a second use is refused. */
+  /** The secret of the sign-in link that the page was opened with or that was pasted since, once: a second use is refused. */
   takeLink(): string | undefined {
     const taken = link
     link = undefined
     return taken
   },
   begin(next: Session) {
-    localStorage.setItem(KEY, JSON.stringify(next))
+    storage.set(KEY, JSON.stringify(next))
     tell(next, undefined)
   },
   end(why?: string) {
-    localStorage.removeItem(KEY)
+    storage.remove(KEY)
     tell(undefined, why)
   },
   subscribe(listener: () => void) {
@@ -40,6 +42,14 @@ export const session = {
 // Another tab signed in or out.
 window.addEventListener('storage', (event) => {
   if (event.key === KEY) tell(stored(), undefined)
+})
+
+// A link that is pasted into a tab which is here already loads no page.
+window.addEventListener('hashchange', () => {
+  const fresh = linkInAddress()
+  if (fresh === undefined) return
+  link = fresh
+  for (const listener of listeners) listener()
 })
 
 /** Taken out of the address, so that neither history nor a screenshot keeps it. */
@@ -60,7 +70,7 @@ function tell(next: Session | undefined, why: string | undefined): void {
 
 function stored(): Session | undefined {
   try {
-    const found = JSON.parse(localStorage.getItem(KEY) ?? 'null') as Session | null
+    const found = JSON.parse(storage.get(KEY) ?? 'null') as Session | null
     return typeof found?.token === 'string' ? found : undefined
   } catch {
     return undefined

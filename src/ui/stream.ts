@@ -8,20 +8,27 @@ export type StreamState = 'connecting' | 'unreachable' | 'live' | 'lost' | 'refu
 interface Handlers {
   events(events: LiveEvent[]): void
   state(state: StreamState): void
+  /** It is open again: what was asked over a connection that is gone may never be answered. `generation`: of which log it was. */
+  resumed(generation: string): void
   /** The log is another one: whatever the page knows may be wrong. */
   reset(): void
 }
 
 const FIRST_RETRY_MS = 250
 const LAST_RETRY_MS = 4_000
+/** The cursor comes with the opening. */
+const OPENING_MS = 5_000
 /** The daemon says that it is alive every 15 s. */
 const SILENCE_MS = 40_000
 /** A burst is handed over together: one drawing instead of a hundred. */
 const TOGETHER_MS = 30
+/** A browser opens six connections to one address: tabs that nobody looks at must not hold them. */
+const UNSEEN_MS = 5_000
+const ASLEEP = 'nobody looks at the page'
 
 /**
  * The one stream of a page. It is opened before the first rows are read, so that what follows can only repeat what they
- * say; when it is cut, it goes on from the last event it saw.
+ * say; when it is cut, it goes on from the last event it saw. While nobody looks at the page it is let go.
  */
 export class EventStream {
   readonly #token: string
@@ -30,6 +37,11 @@ export class EventStream {
   #cursor: string | undefined
   #batch: LiveEvent[] = []
   #hurry: (() => void) | undefined
+  #connection: AbortController | undefined
+  #unseen: ReturnType<typeof setTimeout> | undefined
+  #asleep = false
+  #wake: (() => void) | undefined
+  #generation = ''
   #opened = false
   #replaced = false
 
@@ -42,18 +54,46 @@ export class EventStream {
       [document, 'visibilitychange'],
     ] as const)
       target.addEventListener(name, () => this.#hurry?.(), { signal })
+    document.addEventListener('visibilitychange', () => this.#seen(), { signal })
+    this.#seen()
     void this.#follow()
   }
 
   close(): void {
+    clearTimeout(this.#unseen)
     this.#ended.abort()
+  }
+
+  /** A read after `resumed` had this cursor: the stream itself repeats the one that it was given, of whichever log. */
+  compare(generation: string, cursor: string): void {
+    if (generationOf(cursor) === generation || this.#ended.signal.aborted) return
+    this.#generation = generationOf(cursor)
+    this.#handlers.reset()
+  }
+
+  #seen(): void {
+    clearTimeout(this.#unseen)
+    if (document.hidden) {
+      this.#unseen = setTimeout(() => {
+        this.#asleep = true
+        this.#connection?.abort(ASLEEP)
+      }, UNSEEN_MS)
+    } else {
+      this.#asleep = false
+      this.#wake?.()
+    }
   }
 
   async #follow(): Promise<void> {
     let pause = FIRST_RETRY_MS
     while (!this.#ended.signal.aborted) {
+      if (this.#asleep)
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve
+        })
       const outcome = await this.#read()
       if (this.#ended.signal.aborted) return
+      if (outcome === 'asleep') continue
       if (outcome === 'refused') return this.#handlers.state('refused')
       if (outcome === 'reset') {
         this.#cursor = undefined
@@ -68,10 +108,11 @@ export class EventStream {
   }
 
   /** One connection, from its opening to its end. */
-  async #read(): Promise<'refused' | 'reset' | 'unreachable' | 'cut'> {
+  async #read(): Promise<'refused' | 'reset' | 'unreachable' | 'cut' | 'asleep'> {
     const connection = new AbortController()
+    this.#connection = connection
     const signal = AbortSignal.any([connection.signal, this.#ended.signal])
-    let silence = setTimeout(() => connection.abort(), SILENCE_MS)
+    let silence = setTimeout(() => connection.abort(), OPENING_MS)
     let opened = false
     try {
       const resume: Record<string, string> = this.#cursor === undefined ? {} : { 'last-event-id': this.#cursor }
@@ -79,7 +120,6 @@ export class EventStream {
       if (response.status === 401) return 'refused'
       if (response.status === 400 && this.#cursor !== undefined) return 'reset'
       if (!response.ok || !response.body) return 'unreachable'
-      opened = true
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
       let rest = ''
       for (;;) {
@@ -89,23 +129,34 @@ export class EventStream {
         silence = setTimeout(() => connection.abort(), SILENCE_MS)
         const frames = (rest + value).split('\n\n')
         rest = frames.pop() ?? ''
-        for (const frame of frames) this.#take(frame)
+        for (const frame of frames) {
+          this.#take(frame, !opened)
+          opened = true
+        }
       }
     } catch {
+      if (connection.signal.reason === ASLEEP) return 'asleep'
       return opened ? 'cut' : 'unreachable'
     } finally {
       clearTimeout(silence)
     }
   }
 
-  #take(frame: string): void {
+  #take(frame: string, first: boolean): void {
     for (const line of frame.split('\n')) {
       if (line.startsWith('id: ')) {
-        this.#cursor = line.slice(4)
+        const [before, cursor] = [this.#cursor, line.slice(4)]
+        const again = first && this.#opened
+        if (cursor !== before) {
+          if (again && generationOf(cursor) !== this.#generation) this.#replaced = true
+          this.#generation = generationOf(cursor)
+        }
+        this.#cursor = cursor
         this.#opened = true
         this.#handlers.state('live')
         // Read again only now: what the new log gets from here on is in this stream.
         if (this.#replaced) this.#handlers.reset()
+        else if (again) this.#handlers.resumed(this.#generation)
         this.#replaced = false
       } else if (line.startsWith('data: ')) this.#hand(JSON.parse(line.slice(6)) as LiveEvent)
     }
@@ -130,4 +181,9 @@ export class EventStream {
       }
     })
   }
+}
+
+/** Which log a cursor is of; the rest of it is the daemon's own business. */
+function generationOf(cursor: string): string {
+  return cursor.slice(0, cursor.indexOf('.'))
 }

@@ -14,6 +14,8 @@ const putDown = (page: Page) => page.locator('.task-card-carried').first().waitF
 /** As a hand does it: press, move, come to rest over the column, let go. */
 async function carry(visitor: Visitor, handle: string, column: string): Promise<void> {
   const { page } = visitor
+  // While the last card glides to its place, the next one is not picked up.
+  await page.locator('[data-dnd-dragging], [data-dnd-dropping]').first().waitFor({ state: 'detached' })
   const [from, to] = [await visitor.card(handle).boundingBox(), await visitor.column(column).boundingBox()]
   if (!from || !to) throw new Error(`${handle} or ${column} is not on the screen`)
   await page.mouse.move(from.x + from.width / 2, from.y + from.height / 2)
@@ -90,6 +92,55 @@ describe.skipIf(withoutBrowser('[U3] [U4] the board'))('the board', () => {
     await page.getByRole('searchbox').fill(mow)
     await visitor.card(paint).waitFor({ state: 'detached' })
     expect(await handlesIn(visitor, 'Backlog')).toEqual([mow])
+  })
+
+  test('[U3] a number in the address is a filter too, and a new task is for the project that is shown', async ({ visitor, daemon }) => {
+    const [one, other] = [await someTasks(daemon, 'Ships in 12 days', 'Ships later'), await someTasks(daemon, 'Elsewhere')]
+    const { page } = visitor
+    await visitor.signIn(`${one.board}&q=12`)
+    await visitor.isIn(one.handles[0] as string, 'Backlog')
+    const shown = new URL(page.url()).searchParams
+    expect([shown.get('project'), shown.get('q')]).toEqual([one.project, '12'])
+    const dialog = page.getByRole('dialog', { name: 'New task' })
+    await page.getByRole('button', { name: 'New task' }).click()
+    expect(await dialog.getByLabel('Project').inputValue()).toBe(one.project)
+    await dialog.getByLabel('Title').fill('Half typed')
+    await page.mouse.click(5, 5)
+    expect(await dialog.getByLabel('Title').inputValue()).toBe('Half typed')
+    await dialog.getByRole('button', { name: 'Cancel' }).click()
+    await dialog.waitFor({ state: 'detached' })
+    await page.locator('.filters').getByLabel('Project').selectOption(other.project)
+    await page.getByRole('button', { name: 'New task' }).click()
+    expect(await dialog.getByLabel('Project').inputValue()).toBe(other.project)
+    expect(await dialog.getByLabel('Title').inputValue()).toBe('Half typed')
+  })
+
+  test('[U4] of two moves at once each refused one puts its own card back', async ({ visitor, daemon }) => {
+    const { board, handles, tasks } = await someTasks(daemon, 'Refused', 'Accepted')
+    const [refused = '', accepted = ''] = handles
+    const { page } = visitor
+    visitor.expects(/status of 409 .*task_move/)
+    await visitor.signIn(board)
+    let refuse = () => {}
+    await page.route('**/api/tools/task_move', async (route) => {
+      if (route.request().postDataJSON().task_id !== tasks[0]?.id) return route.continue()
+      await new Promise<void>((resolve) => {
+        refuse = resolve
+      })
+      await route.fulfill({ status: 409, json: { ok: false, error: { code: 'CONFLICT', message: 'Not now.' } } })
+    })
+    const move = async (handle: string, column: string) => {
+      await visitor.card(handle).getByRole('button').click()
+      await page.getByRole('menuitem', { name: column }).click()
+      await visitor.isIn(handle, column)
+    }
+    await move(refused, 'In progress')
+    const [moved] = [answered(page, 'task_move'), await move(accepted, 'In progress')]
+    await moved
+    refuse()
+    await page.getByText('Not now.').waitFor()
+    await visitor.isIn(refused, 'Backlog')
+    await visitor.isIn(accepted, 'In progress')
   })
 
   test('[U4] a card that is carried to another column has another status', async ({ visitor, daemon }) => {

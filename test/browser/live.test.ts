@@ -1,5 +1,7 @@
+import { join } from 'node:path'
 import { describe, expect } from 'vitest'
 import { TestDaemon } from '../../src/testing/daemon.ts'
+import { bearer, send, until } from '../e2e/support.ts'
 import { call, connect, MODERN } from '../mcp/clients.ts'
 import { someTasks, test, Visitor, withoutBrowser } from './support.ts'
 
@@ -98,6 +100,95 @@ describe.skipIf(withoutBrowser('[U8] a daemon that is not there'))('a daemon tha
     await visitor.page.getByText('Signalbox does not answer. Trying again.').waitFor({ state: 'detached' })
   })
 })
+
+describe.skipIf(withoutBrowser('[U8] another log, and a read that hangs'))('another log, and a read that hangs', () => {
+  test('[U8] after a restore the page shows what the restored log says', async ({ browser }) => {
+    const daemon = await TestDaemon.start()
+    const visitor = await Visitor.open(browser, daemon)
+    visitor.expects(/net::ERR_/, /status of 400 .*api\/events/)
+    try {
+      const { board, handles } = await someTasks(daemon, 'Restored')
+      const [handle = ''] = handles
+      await visitor.signIn(board)
+      const file = join(daemon.home, 'before.db')
+      expect(await daemon.cli(['db', 'backup', file])).toMatchObject({ code: 0 })
+      await daemon.call('task_move', { task_id: handle, status: 'IN_PROGRESS' })
+      await daemon.call('task_move', { task_id: handle, status: 'REVIEW' })
+      await visitor.isIn(handle, 'Review')
+      await daemon.end()
+      expect(await daemon.cli(['db', 'restore', file])).toMatchObject({ code: 0 })
+      await daemon.start()
+      await visitor.isIn(handle, 'Backlog')
+      await visitor.leave()
+    } finally {
+      await daemon.remove()
+    }
+  })
+
+  test('[U8] a read that hangs is given up and made again, and stops no other', async ({ visitor, daemon }) => {
+    const { handles } = await someTasks(daemon, 'Hangs once')
+    const [handle = ''] = handles
+    await visitor.signIn(`/task/${handle}`)
+    await visitor.page.route('**/api/tools/task_context', () => {}, { times: 1 })
+    await note(daemon, handle, 'read late')
+    await visitor.page.locator('.notes').getByText('read late').waitFor({ timeout: 40_000 })
+  })
+})
+
+describe.skipIf(withoutBrowser('[U8] pages that nobody looks at'))('pages that nobody looks at', () => {
+  test('[U8] an unseen page lets its stream go, and shows what it missed once when it is looked at again', async ({ visitor, daemon }) => {
+    const { page } = visitor
+    const { handles } = await someTasks(daemon, 'Looked away from')
+    const [handle = ''] = handles
+    await visitor.signIn(`/task/${handle}`)
+    await page.evaluate(`window.said = []
+      new MutationObserver(() => document.querySelector('.lost') && said.push('lost')).observe(document.body, { subtree: true, childList: true })`)
+    await until(async () => (await streamsOpen(daemon)) === 1, 'it is the only page')
+    await look(page, 'hidden')
+    await until(async () => (await streamsOpen(daemon)) === 0, 'the stream of the unseen page is closed')
+    await note(daemon, handle, 'meanwhile')
+    expect(await page.locator('.notes').getByText('meanwhile').count()).toBe(0)
+    await look(page, 'visible')
+    await page.locator('.notes').getByText('meanwhile').waitFor()
+    await note(daemon, handle, 'after')
+    await page.locator('.notes').getByText('after').waitFor()
+    expect(await page.locator('.notes .markdown').allTextContents()).toEqual(['meanwhile', 'after'])
+    expect(await page.evaluate('said')).toEqual([])
+    expect(await streamsOpen(daemon)).toBe(1)
+  })
+
+  test('[U8] eight tabs of one browser: the one that is looked at works', async ({ visitor, daemon }) => {
+    const { board, handles } = await someTasks(daemon, 'Seen in the last tab')
+    const [handle = ''] = handles
+    await visitor.signIn(board)
+    for (let tab = 0; tab < 6; tab++) {
+      const other = await visitor.context.newPage()
+      // A browser without a screen calls every tab visible.
+      await other.addInitScript(LOOKED.replaceAll('LOOK', 'hidden'))
+      await other.goto(daemon.url + board)
+    }
+    const last = await visitor.context.newPage()
+    await last.goto(daemon.url + board)
+    await visitor.card(handle, last).waitFor()
+    await daemon.call('task_move', { task_id: handle, status: 'IN_PROGRESS' })
+    for (const page of [visitor.page, last])
+      await visitor.card(handle, page.getByRole('region', { name: 'In progress', exact: true })).waitFor()
+  })
+})
+
+async function streamsOpen(daemon: TestDaemon): Promise<number> {
+  const { text } = await send(daemon.url, { path: '/metrics', headers: bearer(daemon.token) })
+  return Number(/^signalbox_event_streams (\d+)$/m.exec(text)?.[1])
+}
+
+const LOOKED = `Object.defineProperties(document, {
+  visibilityState: { value: 'LOOK', configurable: true },
+  hidden: { value: 'LOOK' === 'hidden', configurable: true },
+})`
+
+const look = (page: Visitor['page'], state: 'hidden' | 'visible') =>
+  page.evaluate(`${LOOKED.replaceAll('LOOK', state)}
+    document.dispatchEvent(new Event('visibilitychange'))`)
 
 const note = (daemon: TestDaemon, task_id: string, body: string) => daemon.call('task_note', { task_id, body })
 

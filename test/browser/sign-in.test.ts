@@ -123,6 +123,38 @@ describe.skipIf(withoutBrowser('[U1] [U2] [U3] signing in'))('signing in', () =>
     expect(await page.evaluate('localStorage.length')).toBe(0)
   })
 
+  test('[U1] a link that is pasted into the tab with the sign-in page signs it in, and is nowhere afterwards', async ({
+    visitor,
+    daemon,
+  }) => {
+    const { page } = visitor
+    await page.goto(`${daemon.url}/board`)
+    await page.getByRole('heading', { name: 'Sign in to Signalbox' }).waitFor()
+    const { url_path } = await daemon.call('token_link')
+    await page.goto(`${daemon.url}/board${url_path.slice(1)}`)
+    await page.getByRole('navigation', { name: 'Main' }).waitFor()
+    expect(page.url()).toBe(`${daemon.url}/board`)
+  })
+
+  test('[U2] a token that is no good is refused where it was pasted', async ({ visitor, daemon }) => {
+    const { page } = visitor
+    visitor.expects(/status of 401/)
+    await page.goto(`${daemon.url}/board`)
+    await page.getByText('I was given a token').click()
+    await page.getByLabel('Token').fill('sbx_person_of_no_use')
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.locator('form').getByRole('alert').waitFor()
+    expect(await page.getByLabel('Token').inputValue()).toBe('sbx_person_of_no_use')
+    expect(await page.evaluate('localStorage.length')).toBe(0)
+  })
+
+  test('[U2] where the browser keeps nothing, who signs in stays signed in as long as the page is open', async ({ visitor }) => {
+    await visitor.context.addInitScript(
+      `Object.defineProperty(window, 'localStorage', { get() { throw new DOMException('blocked', 'SecurityError') } })`,
+    )
+    await visitor.signIn()
+  })
+
   test('[U2] a tab follows when another signs out', async ({ visitor }) => {
     await visitor.signIn()
     const other = await visitor.context.newPage()

@@ -45,6 +45,63 @@ describe.skipIf(withoutBrowser('[U5] [U6] the page of a task'))('the page of a t
     })
   })
 
+  test('[U6] a half typed note goes to no other task, and a click beside a form loses nothing', async ({ visitor, daemon }) => {
+    const { handles, tasks } = await someTasks(daemon, 'The first', 'The second')
+    const [first = '', second = ''] = handles
+    const { page } = visitor
+    await daemon.call('task_update', { task_id: second, blocked_by: [tasks[0]?.id] })
+    await visitor.signIn(`/task/${second}`)
+    await page.getByRole('link', { name: first }).click()
+    await page.getByRole('heading', { name: 'The first' }).waitFor()
+    await page.getByLabel('Write a note').fill('About the first')
+    await page.goBack()
+    await page.getByRole('heading', { name: 'The second' }).waitFor()
+    expect(await page.getByLabel('Write a note').inputValue()).toBe('')
+
+    await page.getByRole('button', { name: 'Edit' }).click()
+    const dialog = page.getByRole('dialog', { name: `Edit ${second}` })
+    await dialog.getByLabel('Description').fill('Typed by hand')
+    await page.mouse.click(5, 5)
+    await dialog.getByRole('button', { name: 'Save' }).click()
+    await page.locator('.task-main .markdown').getByText('Typed by hand').waitFor()
+  })
+
+  test('[U8] what cannot be read again is said to be out of date; what is gone is not shown', async ({ visitor, daemon }) => {
+    const { handles } = await someTasks(daemon, 'Read again')
+    const [task_id] = handles
+    const { page } = visitor
+    visitor.expects(/status of (403|404|410) .*task_context/)
+    await visitor.signIn(`/task/${task_id}`)
+    const refusal = { ok: false, error: { code: 'FORBIDDEN', message: 'Not for you.' } }
+    await page.route('**/api/tools/task_context', (route) => route.fulfill({ status: 403, json: refusal }))
+    await daemon.call('task_update', { task_id, title: 'Another title' })
+    await page.getByText('Out of date: Not for you.').waitFor()
+    expect(await page.getByRole('heading', { name: 'Read again' }).count()).toBe(1)
+    await page.unroute('**/api/tools/task_context')
+    await page.getByRole('button', { name: 'Try again' }).click()
+    await page.getByRole('heading', { name: 'Another title' }).waitFor()
+    await page.getByText('Out of date').waitFor({ state: 'detached' })
+    await daemon.call('task_delete', { task_id })
+    await page.getByRole('link', { name: 'Go to the board' }).waitFor()
+    expect(await page.getByRole('heading', { name: 'Another title' }).count()).toBe(0)
+  })
+
+  test('[U10] on a narrow screen nothing stands out to the side, however long a word is', async ({ visitor, daemon }) => {
+    const { handles, board } = await someTasks(daemon, 'w'.repeat(200))
+    const { page } = visitor
+    await page.setViewportSize({ width: 360, height: 740 })
+    await visitor.signIn(`/task/${handles[0]}`)
+    const wide: string[] = []
+    for (const path of [`/task/${handles[0]}`, board, ...(await visitor.screens())]) {
+      await visitor.visit(path)
+      const by = await page.evaluate<number[]>(
+        `[document.documentElement, document.querySelector('main'), document.querySelector('h1')].map((e) => e ? e.scrollWidth - e.clientWidth : 0)`,
+      )
+      if (Math.max(...by) > 0) wide.push(`${path}: ${by}`)
+    }
+    expect(wide).toEqual([])
+  })
+
   test('[U6] a note that could not be sent is still there to be sent again', async ({ visitor, daemon }) => {
     const { handles } = await someTasks(daemon, 'Offline')
     const { page } = visitor

@@ -20,18 +20,43 @@ interface Read<T> {
   data: T | undefined
   error: CallError | null
   isPending: boolean
+  failureCount: number
+  failureReason: CallError | null
   refetch(): unknown
-}
-
-/** A read in its three states. What was read before stays on the screen while it is read again. */
-export function Loaded<T>({ read, children }: { read: Read<T>; children(data: T): ReactNode }) {
-  if (read.data !== undefined) return children(read.data)
-  if (read.error) return <Failed error={read.error} again={() => void read.refetch()} />
-  return <Skeleton />
 }
 
 /** What is not there will not be there the next time. */
 const GONE: ErrorBody['code'][] = ['RESOURCE_NOT_FOUND', 'TASK_DELETED', 'AGENT_NOT_FOUND']
+
+/** So many tries without an answer are worth a word; fewer are a daemon that is being restarted. */
+const WORTH_A_WORD = 3
+
+/** A read in its three states. What was read before stays on the screen while it is read again, and says so when that fails. */
+export function Loaded<T>({ read, children }: { read: Read<T>; children(data: T): ReactNode }) {
+  const again = () => void read.refetch()
+  const late = read.error ?? (read.failureCount >= WORTH_A_WORD ? read.failureReason : null)
+  if (read.data !== undefined && !(late && GONE.includes(late.body.code)))
+    return (
+      <>
+        {late && <OutOfDate error={late} again={again} />}
+        {children(read.data)}
+      </>
+    )
+  if (read.error) return <Failed error={read.error} again={again} />
+  return <Skeleton />
+}
+
+function OutOfDate({ error, again }: { error: CallError; again(): void }) {
+  return (
+    <div className="out-of-date" role="status">
+      <CircleAlert aria-hidden />
+      <span>Out of date: {error.message}</span>
+      <Button kind="quiet" icon={RefreshCw} onClick={again}>
+        Try again
+      </Button>
+    </div>
+  )
+}
 
 export function Failed({ error, again }: { error: CallError; again(): void }) {
   return (

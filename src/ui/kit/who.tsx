@@ -1,5 +1,5 @@
 import { Bot, Cog, User } from 'lucide-react'
-import { useTool } from '../live.tsx'
+import { useAll, useTool } from '../live.tsx'
 
 export interface Known {
   id: string
@@ -11,7 +11,8 @@ export interface Known {
 
 /** Everybody who can be the author of something, by id. */
 export function useEverybody(): Map<string, Known> {
-  const agents = useTool('agent_list', { limit: 200 }, { follows: ['agent', 'token', 'task'] }).data?.agents ?? []
+  // Names alone: what an agent works on changes with every task, and is read by the page that shows it.
+  const agents = useAll('agent_list', { limit: 200 }, 'after', { follows: ['agent'] }).data?.flatMap((page) => page.agents) ?? []
   const people = useTool('person_list', {}).data?.people ?? []
   return new Map<string, Known>([
     ['system', { id: 'system', handle: 'system', name: 'Signalbox', kind: 'system' }],

@@ -1,20 +1,29 @@
 import { KeyRound, Terminal } from 'lucide-react'
 import { useEffect, useState } from 'react'
 import { useForm } from 'react-hook-form'
-import { type CallError, redeem } from '../client.ts'
+import { type CallError, check, redeem } from '../client.ts'
 import { Button } from '../kit/button.tsx'
-import { TextField } from '../kit/field.tsx'
+import { Refused, TextField } from '../kit/field.tsx'
 import { session } from '../session.ts'
 import { Mark } from './mark.tsx'
 
 /** By a one-time link; or with a token that somebody was given. */
 export function SignIn() {
-  const [link] = useState(session.takeLink)
+  const [link, setLink] = useState(session.takeLink)
   const [error, setError] = useState<CallError | null>(null)
   const [busy, setBusy] = useState(link !== undefined)
 
   useEffect(() => {
+    const stop = session.subscribe(() => {
+      const fresh = session.takeLink()
+      if (fresh !== undefined) setLink(fresh)
+    })
+    return () => void stop()
+  }, [])
+  useEffect(() => {
     if (link === undefined) return
+    setBusy(true)
+    setError(null)
     signIn(link)
       .catch((refused: CallError) => setError(refused))
       .finally(() => setBusy(false))
@@ -48,7 +57,15 @@ export function SignIn() {
 
 function WithToken() {
   const { register, handleSubmit, formState } = useForm<{ token: string }>()
-  const submit = handleSubmit(({ token }) => session.begin({ token: token.trim() }))
+  const [error, setError] = useState<CallError | null>(null)
+  // Tried first: a token that is no good would be taken, and the page that follows could only send its owner back.
+  const submit = handleSubmit(async ({ token }) => {
+    setError(null)
+    await check(token.trim()).then(
+      () => session.begin({ token: token.trim() }),
+      (refused: CallError) => setError(refused),
+    )
+  })
   return (
     <details className="sign-in-token">
       <summary>I was given a token</summary>
@@ -63,7 +80,8 @@ function WithToken() {
             pattern: { value: /^\s*sbx_person_\S+\s*$/, message: 'A person’s token begins with sbx_person_.' },
           })}
         />
-        <Button kind="primary" type="submit" icon={KeyRound}>
+        <Refused error={error} />
+        <Button kind="primary" type="submit" icon={KeyRound} busy={formState.isSubmitting}>
           Sign in
         </Button>
       </form>

@@ -1,3 +1,5 @@
+import { storage } from '../storage.ts'
+
 export type Theme = 'system' | 'light' | 'dark'
 
 const KEY = 'signalbox.theme'
@@ -5,12 +7,12 @@ const dark = matchMedia('(prefers-color-scheme: dark)')
 dark.addEventListener('change', applyTheme)
 
 export function chosenTheme(): Theme {
-  const stored = localStorage.getItem(KEY)
+  const stored = storage.get(KEY)
   return stored === 'light' || stored === 'dark' ? stored : 'system'
 }
 
 export function chooseTheme(theme: Theme): void {
-  localStorage.setItem(KEY, theme)
+  storage.set(KEY, theme)
   applyTheme()
 }
 

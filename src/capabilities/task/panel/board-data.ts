@@ -1,5 +1,5 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { type CallError, call, type Output } from '../../../ui/client.ts'
+import { read as ask, type CallError, type Output } from '../../../ui/client.ts'
 import { useEvents } from '../../../ui/live.tsx'
 import type { LiveEvent } from '../../../ui/stream.ts'
 import type { Status } from '../schema.ts'
@@ -11,6 +11,8 @@ const PAGE = 200
 const SHOWN_DONE = 50
 const OPEN: Status[] = ['BACKLOG', 'IN_PROGRESS', 'REVIEW']
 const KEY = 'board'
+/** From one reading to the next: what no delta tells is still to be seen within a second. */
+const REST_MS = 500
 
 interface BoardRows {
   tasks: Task[]
@@ -30,7 +32,8 @@ export function useBoard(project: string | undefined) {
     queryKey: key,
     queryFn: ({ signal }) => read(project, signal),
     structuralSharing: (before, after) => newest(before as BoardRows | undefined, after as BoardRows),
-    meta: { follows: ['task'] },
+    // A note is on no card. The whole board is a big reading: what is on it already moves at once, by the delta.
+    meta: { follows: ['task'], ignores: ['task.noted'], rests: REST_MS },
   })
 }
 
@@ -65,7 +68,7 @@ export function useOptimisticMove(project: string | undefined): (task: Task, to:
 async function read(project: string | undefined, signal: AbortSignal): Promise<BoardRows> {
   const [open, done] = await Promise.all([
     allOpen(project, signal),
-    call('task_list', { project_id: project, status: ['DONE'], order: 'recent', limit: SHOWN_DONE }, { signal }),
+    ask('task_list', { project_id: project, status: ['DONE'], order: 'recent', limit: SHOWN_DONE }, signal),
   ])
   return { tasks: [...open, ...done.tasks], moreDone: done.next !== null }
 }
@@ -74,7 +77,7 @@ async function allOpen(project: string | undefined, signal: AbortSignal): Promis
   const tasks: Task[] = []
   let after: string | undefined
   do {
-    const page = await call('task_list', { project_id: project, status: OPEN, limit: PAGE, after }, { signal })
+    const page = await ask('task_list', { project_id: project, status: OPEN, limit: PAGE, after }, signal)
     tasks.push(...page.tasks)
     after = page.next ?? undefined
   } while (after)

@@ -182,8 +182,9 @@ function Columns({ all, moreDone, filter, clear, onNew }: ColumnsProps) {
   const [said, setSaid] = useState('')
   const shown = all.filter((task) => fits(task, filter))
   const begin = useOptimisticMove(filter.project)
-  const undo = useRef(() => {})
-  const move = useAction('task_move', { onError: () => undo.current() })
+  // By what was asked for: a second move may begin before the first is refused.
+  const undo = useRef(new WeakMap<object, () => void>())
+  const move = useAction('task_move', { onError: (_, input) => undo.current.get(input)?.() })
 
   // A card in another column is another element: without this the keyboard would be back at the top of the page.
   const focus = useRef<{ id: string; in: Status }>(undefined)
@@ -198,11 +199,12 @@ function Columns({ all, moreDone, filter, clear, onNew }: ColumnsProps) {
     if (task.status === to) return
     if (to === 'DONE') return setClosing(task)
     const putBack = begin(task, to)
-    undo.current = () => {
-      focus.current &&= { id: task.id, in: task.status }
+    const input = { task_id: task.id, status: to, expected_status: task.status }
+    undo.current.set(input, () => {
+      if (focus.current?.id === task.id) focus.current = { id: task.id, in: task.status }
       putBack()
-    }
-    move.mutate({ task_id: task.id, status: to, expected_status: task.status })
+    })
+    move.mutate(input)
   }
   if (!all.length)
     return (

@@ -41,7 +41,7 @@ export function EditTask({ task, open, onClose }: { task: FullTask; open: boolea
     })
   })
   return (
-    <Dialog open={open} onClose={onClose} title={`Edit ${task.handle}`} wide>
+    <Dialog open={open} onClose={onClose} title={`Edit ${task.handle}`} wide firm={formState.isDirty}>
       <form className="form" onSubmit={save}>
         <TextField
           label="Title"

@@ -1,3 +1,4 @@
+import { useEffect } from 'react'
 import { useForm } from 'react-hook-form'
 import type { Input } from '../../../ui/client.ts'
 import { Button } from '../../../ui/kit/button.tsx'
@@ -14,6 +15,8 @@ interface Fields {
   task_type: 'AUTO' | 'PAIR'
 }
 
+const EMPTY: Fields = { project_id: '', title: '', description: '', criteria: '', priority: 'medium', task_type: 'AUTO' }
+
 interface Props {
   open: boolean
   onClose(): void
@@ -22,7 +25,12 @@ interface Props {
 }
 
 export function NewTask({ open, onClose, projects, project }: Props) {
-  const { register, handleSubmit, reset, formState } = useForm<Fields>()
+  const { register, handleSubmit, reset, resetField, formState } = useForm<Fields>({ defaultValues: EMPTY })
+  const first = projects.some(({ handle }) => handle === project) ? project : projects[0]?.handle
+  // What was typed is kept from one opening to the next; which project it is for is what the board shows now.
+  useEffect(() => {
+    if (open && first !== undefined) resetField('project_id', { defaultValue: first })
+  }, [open, first, resetField])
   const create = useAction('task_create', {
     quiet: true,
     said: ({ handle }) => `${handle} is in the backlog.`,
@@ -32,7 +40,7 @@ export function NewTask({ open, onClose, projects, project }: Props) {
     },
   })
   return (
-    <Dialog open={open} onClose={onClose} title="New task" wide>
+    <Dialog open={open} onClose={onClose} title="New task" wide firm={formState.isDirty}>
       <form className="form" onSubmit={handleSubmit((fields) => create.mutate(asInput(fields)))}>
         <TextField
           label="Title"
@@ -44,19 +52,19 @@ export function NewTask({ open, onClose, projects, project }: Props) {
         <TextArea label="Description" help="Markdown. What an agent should know before it starts." {...register('description')} />
         <TextArea label="Acceptance criteria" rows={3} help="One a line: how a reviewer sees that it is done." {...register('criteria')} />
         <div className="form-row">
-          <SelectField label="Project" defaultValue={project ?? projects[0]?.handle} {...register('project_id')}>
+          <SelectField label="Project" {...register('project_id')}>
             {projects.map(({ handle, name }) => (
               <option key={handle} value={handle}>
                 {name}
               </option>
             ))}
           </SelectField>
-          <SelectField label="Priority" defaultValue="medium" {...register('priority')}>
+          <SelectField label="Priority" {...register('priority')}>
             <option value="high">High</option>
             <option value="medium">Medium</option>
             <option value="low">Low</option>
           </SelectField>
-          <SelectField label="Type" defaultValue="AUTO" {...register('task_type')}>
+          <SelectField label="Type" {...register('task_type')}>
             <option value="AUTO">Auto: an agent by itself</option>
             <option value="PAIR">Pair: you and an agent</option>
           </SelectField>

@@ -25,7 +25,7 @@ export type FullTask = Output<'task_context'>['task']
 export function TaskPage() {
   const { task } = useParams({ strict: false }) as { task: string }
   const context = useTool('task_context', { task_id: task }, { follows: ['task', 'agent'] })
-  return <Loaded read={context}>{(found) => <TaskView context={found} />}</Loaded>
+  return <Loaded read={context}>{(found) => <TaskView key={found.task.id} context={found} />}</Loaded>
 }
 
 function TaskView({ context: { task, project, history } }: { context: Output<'task_context'> }) {
