@@ -15,7 +15,7 @@ const common = {
 const ON_BOTH = [
   'src/capabilities/*/*.test.ts',
   'src/kernel/{invoke,log}.test.ts',
-  'src/adapters/effects-*/*.test.ts',
+  'src/adapters/effects-shared/*.test.ts',
   'test/**/effects*.test.ts',
 ]
 
