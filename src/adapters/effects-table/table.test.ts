@@ -24,7 +24,7 @@ test('[X3] one whose back-off ends between two looks at the table is tried again
   await until(async () => (await states(app)).a === 'done')
 })
 
-/** Which is 20 ms: the question for the next one comes after its end. */
+/** Time is the point here: the question for the next one comes after the end of a back-off of 20 ms. */
 function longerThanTheBackOff(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 100))
 }

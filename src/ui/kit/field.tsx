@@ -1,5 +1,6 @@
 import { type InputHTMLAttributes, type ReactNode, type SelectHTMLAttributes, type TextareaHTMLAttributes, useId } from 'react'
 import type { CallError } from '../client.ts'
+import { Button } from './button.tsx'
 
 interface Label {
   label: string
@@ -45,6 +46,22 @@ export function CheckField({ label, help, error, ...rest }: Label & InputHTMLAtt
   )
 }
 
+interface FilterProps {
+  label: string
+  value: string | undefined
+  onChange(value: string): void
+  children: ReactNode
+}
+
+/** One of few, without a visible label: above a list. */
+export function FilterSelect({ label, value, onChange, children }: FilterProps) {
+  return (
+    <select className="input select" aria-label={label} value={value ?? ''} onChange={(event) => onChange(event.target.value)}>
+      {children}
+    </select>
+  )
+}
+
 interface Own {
   id: string
   'aria-describedby'?: string
@@ -74,5 +91,20 @@ export function Refused({ error }: { error: CallError | null }) {
     <p className="refused" role="alert">
       {error.message} {error.body.hint && <span>{error.body.hint}</span>}
     </p>
+  )
+}
+
+/** The end of every form: why it was refused, the way out, and the way on. */
+export function FormEnd({ error, busy, submit, onCancel }: { error: CallError | null; busy: boolean; submit: string; onCancel(): void }) {
+  return (
+    <>
+      <Refused error={error} />
+      <div className="actions">
+        <Button onClick={onCancel}>Cancel</Button>
+        <Button kind="primary" type="submit" busy={busy}>
+          {submit}
+        </Button>
+      </div>
+    </>
   )
 }

@@ -1,7 +1,6 @@
 import { useForm } from 'react-hook-form'
-import { Button } from '../../../ui/kit/button.tsx'
 import { Dialog } from '../../../ui/kit/dialog.tsx'
-import { Refused, SelectField, TextField } from '../../../ui/kit/field.tsx'
+import { FormEnd, SelectField, TextField } from '../../../ui/kit/field.tsx'
 import { useAction, useTool } from '../../../ui/live.tsx'
 import type { Issued } from './secret-dialog.tsx'
 import { PROFILES, type Profile, ROLES, type Role } from './words.ts'
@@ -96,13 +95,7 @@ export function InviteAgent({ open, onClose, onIssued }: Props) {
             ))}
           </SelectField>
         </div>
-        <Refused error={invite.error} />
-        <div className="actions">
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" type="submit" busy={invite.isPending}>
-            Invite
-          </Button>
-        </div>
+        <FormEnd error={invite.error} busy={invite.isPending} submit="Invite" onCancel={onClose} />
       </form>
     </Dialog>
   )

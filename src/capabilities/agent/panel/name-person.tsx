@@ -1,7 +1,6 @@
 import { useForm } from 'react-hook-form'
-import { Button } from '../../../ui/kit/button.tsx'
 import { Dialog } from '../../../ui/kit/dialog.tsx'
-import { Refused, SelectField, TextField } from '../../../ui/kit/field.tsx'
+import { FormEnd, SelectField, TextField } from '../../../ui/kit/field.tsx'
 import { useAction } from '../../../ui/live.tsx'
 import type { Issued } from './secret-dialog.tsx'
 import { PROFILES, type Profile } from './words.ts'
@@ -39,13 +38,7 @@ export function NamePerson({ open, onClose, onIssued }: Props) {
             </option>
           ))}
         </SelectField>
-        <Refused error={invite.error} />
-        <div className="actions">
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" type="submit" busy={invite.isPending}>
-            Let them in
-          </Button>
-        </div>
+        <FormEnd error={invite.error} busy={invite.isPending} submit="Let them in" onCancel={onClose} />
       </form>
     </Dialog>
   )

@@ -1,7 +1,6 @@
 import { useForm } from 'react-hook-form'
-import { Button } from '../../../ui/kit/button.tsx'
 import { Dialog } from '../../../ui/kit/dialog.tsx'
-import { Refused, TextField } from '../../../ui/kit/field.tsx'
+import { FormEnd, TextField } from '../../../ui/kit/field.tsx'
 import { useAction } from '../../../ui/live.tsx'
 
 interface Fields {
@@ -55,13 +54,7 @@ export function AddRepo({ project, open, onClose }: Props) {
           {...register('base_branch')}
         />
         <TextField label="Checks" placeholder="npm test" help="A command that must pass before work lands." {...register('checks')} />
-        <Refused error={add.error} />
-        <div className="actions">
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" type="submit" busy={add.isPending}>
-            Add
-          </Button>
-        </div>
+        <FormEnd error={add.error} busy={add.isPending} submit="Add" onCancel={onClose} />
       </form>
     </Dialog>
   )

@@ -1,7 +1,6 @@
 import { useForm } from 'react-hook-form'
-import { Button } from '../../../ui/kit/button.tsx'
 import { Dialog } from '../../../ui/kit/dialog.tsx'
-import { Refused, TextArea, TextField } from '../../../ui/kit/field.tsx'
+import { FormEnd, TextArea, TextField } from '../../../ui/kit/field.tsx'
 import { useAction } from '../../../ui/live.tsx'
 
 interface Fields {
@@ -35,13 +34,7 @@ export function NewProject({ open, onClose }: { open: boolean; onClose(): void }
           error={formState.errors.description?.message}
           {...register('description', { maxLength: { value: 2_000, message: 'At most 2,000 characters.' } })}
         />
-        <Refused error={create.error} />
-        <div className="actions">
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" type="submit" busy={create.isPending}>
-            Create
-          </Button>
-        </div>
+        <FormEnd error={create.error} busy={create.isPending} submit="Create" onCancel={onClose} />
       </form>
     </Dialog>
   )

@@ -3,6 +3,7 @@ import { useCallback, useMemo } from 'react'
 import type { Output } from '../../../ui/client.ts'
 import { Badge, type Tone } from '../../../ui/kit/badge.tsx'
 import { Button } from '../../../ui/kit/button.tsx'
+import { FilterSelect } from '../../../ui/kit/field.tsx'
 import { Empty, Loaded } from '../../../ui/kit/states.tsx'
 import { Time } from '../../../ui/kit/time.tsx'
 import { VirtualList } from '../../../ui/kit/virtual.tsx'
@@ -60,30 +61,20 @@ function Filters({ filter, setFilter, tools, children }: Props & { tools: string
   const everybody = [...useEverybody().values()]
   return (
     <search className="filters">
-      <select
-        className="input select"
-        aria-label="Outcome"
-        value={filter.outcome ?? ''}
-        onChange={(event) => setFilter({ outcome: event.target.value })}
-      >
+      <FilterSelect label="Outcome" value={filter.outcome} onChange={(outcome) => setFilter({ outcome })}>
         <option value="">Any outcome</option>
         {Object.keys(OUTCOMES).map((outcome) => (
           <option key={outcome}>{outcome}</option>
         ))}
-      </select>
-      <select
-        className="input select"
-        aria-label="Who asked"
-        value={filter.who ?? ''}
-        onChange={(event) => setFilter({ who: event.target.value })}
-      >
+      </FilterSelect>
+      <FilterSelect label="Who asked" value={filter.who} onChange={(who) => setFilter({ who })}>
         <option value="">Anybody</option>
         {everybody.map(({ id, handle }) => (
           <option key={id} value={handle}>
             {handle}
           </option>
         ))}
-      </select>
+      </FilterSelect>
       {/* Applied with Enter: half a name is no tool's. */}
       <form
         className="search"

@@ -1,6 +1,7 @@
 import { History } from 'lucide-react'
 import { useCallback, useMemo, useState } from 'react'
 import type { ToolName } from '../../../ui/client.ts'
+import { FilterSelect } from '../../../ui/kit/field.tsx'
 import { Empty, Loaded, Skeleton } from '../../../ui/kit/states.tsx'
 import { VirtualList } from '../../../ui/kit/virtual.tsx'
 import { useEvents, usePages, useReplaced, useTool } from '../../../ui/live.tsx'
@@ -25,32 +26,22 @@ export function Log({ filter, setFilter }: Props) {
   return (
     <>
       <search className="filters">
-        <select
-          className="input select"
-          aria-label="About what"
-          value={filter.noun ?? ''}
-          onChange={(event) => setFilter({ noun: event.target.value })}
-        >
+        <FilterSelect label="About what" value={filter.noun} onChange={(noun) => setFilter({ noun })}>
           <option value="">Everything</option>
           {NOUNS.map((noun) => (
             <option key={noun} value={noun}>
               {noun}
             </option>
           ))}
-        </select>
-        <select
-          className="input select"
-          aria-label="Project"
-          value={filter.project ?? ''}
-          onChange={(event) => setFilter({ project: event.target.value })}
-        >
+        </FilterSelect>
+        <FilterSelect label="Project" value={filter.project} onChange={(project) => setFilter({ project })}>
           <option value="">All projects</option>
           {projects?.map(({ handle, name }) => (
             <option key={handle} value={handle}>
               {name}
             </option>
           ))}
-        </select>
+        </FilterSelect>
       </search>
       {filter.project && !projects ? (
         <Skeleton />

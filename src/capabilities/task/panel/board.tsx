@@ -1,3 +1,4 @@
+import { FilterSelect } from '../../../ui/kit/field.tsx'
 import './board.css'
 import { Accessibility, KeyboardSensor, PointerActivationConstraints, PointerSensor, StyleInjector } from '@dnd-kit/dom'
 import { DragDropProvider } from '@dnd-kit/react'
@@ -95,44 +96,29 @@ function Filters({ filter, setFilter, projects, search }: FiltersProps) {
         value={filter.q ?? ''}
         onChange={(event) => setFilter({ q: event.target.value })}
       />
-      <select
-        className="input select"
-        aria-label="Project"
-        value={filter.project ?? ''}
-        onChange={(event) => setFilter({ project: event.target.value })}
-      >
+      <FilterSelect label="Project" value={filter.project} onChange={(project) => setFilter({ project })}>
         <option value="">All projects</option>
         {projects.map(({ handle, name }) => (
           <option key={handle} value={handle}>
             {name}
           </option>
         ))}
-      </select>
-      <select
-        className="input select"
-        aria-label="What moves it next"
-        value={filter.attention ?? ''}
-        onChange={(event) => setFilter({ attention: event.target.value })}
-      >
+      </FilterSelect>
+      <FilterSelect label="What moves it next" value={filter.attention} onChange={(attention) => setFilter({ attention })}>
         <option value="">Anything</option>
         <option value="human">Needs you</option>
         <option value="running">Running</option>
         <option value="dependency">Waiting</option>
-      </select>
+      </FilterSelect>
       {agents.length > 0 && (
-        <select
-          className="input select"
-          aria-label="Agent"
-          value={filter.assignee ?? ''}
-          onChange={(event) => setFilter({ assignee: event.target.value })}
-        >
+        <FilterSelect label="Agent" value={filter.assignee} onChange={(assignee) => setFilter({ assignee })}>
           <option value="">Anybody</option>
           {agents.map(({ id, handle }) => (
             <option key={id} value={id}>
               {handle}
             </option>
           ))}
-        </select>
+        </FilterSelect>
       )}
       {filtered && (
         <IconButton

@@ -1,7 +1,6 @@
 import { useForm } from 'react-hook-form'
-import { Button } from '../../../ui/kit/button.tsx'
 import { Dialog } from '../../../ui/kit/dialog.tsx'
-import { Refused, TextField } from '../../../ui/kit/field.tsx'
+import { FormEnd, TextField } from '../../../ui/kit/field.tsx'
 import { useAction } from '../../../ui/live.tsx'
 
 /** DONE without a merge needs a reason: it is what the history will say. */
@@ -27,13 +26,7 @@ export function CloseDialog({ task, onClose }: { task: { id: string; handle: str
           error={formState.errors.reason?.message}
           {...register('reason', { required: 'Say why it is done.', maxLength: { value: 500, message: 'At most 500 characters.' } })}
         />
-        <Refused error={close.error} />
-        <div className="actions">
-          <Button onClick={finish}>Cancel</Button>
-          <Button kind="primary" type="submit" busy={close.isPending}>
-            Close the task
-          </Button>
-        </div>
+        <FormEnd error={close.error} busy={close.isPending} submit="Close the task" onCancel={finish} />
       </form>
     </Dialog>
   )

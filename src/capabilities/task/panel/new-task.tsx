@@ -1,9 +1,8 @@
 import { useEffect } from 'react'
 import { useForm } from 'react-hook-form'
 import type { Input } from '../../../ui/client.ts'
-import { Button } from '../../../ui/kit/button.tsx'
 import { Dialog } from '../../../ui/kit/dialog.tsx'
-import { Refused, SelectField, TextArea, TextField } from '../../../ui/kit/field.tsx'
+import { FormEnd, SelectField, TextArea, TextField } from '../../../ui/kit/field.tsx'
 import { useAction } from '../../../ui/live.tsx'
 
 interface Fields {
@@ -69,13 +68,7 @@ export function NewTask({ open, onClose, projects, project }: Props) {
             <option value="PAIR">Pair: you and an agent</option>
           </SelectField>
         </div>
-        <Refused error={create.error} />
-        <div className="actions">
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" type="submit" busy={create.isPending}>
-            Create
-          </Button>
-        </div>
+        <FormEnd error={create.error} busy={create.isPending} submit="Create" onCancel={onClose} />
       </form>
     </Dialog>
   )
