@@ -9,10 +9,81 @@ export interface RepoFacts {
   head: string | null
 }
 
+/** One task's own checkout: where it is, what it belongs to. */
+export interface Place {
+  /** The top of the repository that it was made from. */
+  repo: string
+  path: string
+  branch: string
+}
+
+export const BASE_STRATEGIES = ['remote', 'local_if_ahead', 'local'] as const
+export type BaseStrategy = (typeof BASE_STRATEGIES)[number]
+
+export interface NewPlace extends Place {
+  base: string
+  strategy: BaseStrategy
+}
+
+export interface WorkState {
+  /** `missing`: nobody is there. `foreign`: something else is there, or git does not know it as this place: nobody may work in it. */
+  state: 'present' | 'missing' | 'foreign'
+  head: string | null
+  /** Commits of the branch that the commit it began at does not have. */
+  ahead: number
+  /** Files that differ from the last commit, untracked ones too. */
+  dirty: number
+  /** The same for the same head and the same files: whether anything happened since. */
+  fingerprint: string
+}
+
+/** A saved tree: what was in a place, untracked files too, when it was about to be changed or taken away. */
+export interface Rescue {
+  ref: string
+  commit: string
+  at: number
+  branch: string
+}
+
+export interface DiffRequest {
+  /** The commit that the work began at. */
+  from: string
+  path?: string
+  /** Cut after so many bytes. */
+  bytes: number
+}
+
+export interface Diff {
+  files: { path: string; from: string | null; status: string; added: number | null; removed: number | null }[]
+  text: string
+  cut: boolean
+}
+
+export interface FileText {
+  bytes: Buffer
+  size: number
+  cut: boolean
+}
+
 /** Only the git CLI, argv arrays, no shell; hooks and configuration of an untrusted repository do not run. */
 export interface Git {
   /** Undefined when the folder does not exist or is not inside a work tree. */
   inspect(path: string): Promise<RepoFacts | undefined>
+  /** Also when an earlier attempt made it, or only half of it. Refuses a path that holds anything else. */
+  add(place: NewPlace): Promise<{ base: string; head: string }>
+  /** Saves what is there, then takes the folder away. The branch stays. */
+  remove(place: Place, rescueAs: string): Promise<{ rescue: Rescue | undefined }>
+  state(place: Place, from: string): Promise<WorkState>
+  diff(place: Place, request: DiffRequest): Promise<Diff>
+  /** Undefined when there is no such file inside the place. */
+  file(place: Place, path: string, bytes: number): Promise<FileText | undefined>
+  /** Undefined when there is nothing that is not committed. */
+  rescue(place: Place, as: string): Promise<Rescue | undefined>
+  rescues(repo: string, under: string): Promise<Rescue[]>
+  /** Brings a saved tree back into the place, after saving what is there now. */
+  restore(place: Place, ref: string, rescueAs: string): Promise<{ rescue: Rescue | undefined }>
+  /** On disk, without what it shares with the repository. */
+  size(place: Place): Promise<number>
 }
 
 declare module '../kernel/tool.ts' {

@@ -1,0 +1,88 @@
+import { z } from 'zod'
+import type { Exit, Frame, RunSpec } from './runner.ts'
+
+/** What a limit can be set on. Wall clock is kept by the runner, so every harness has it. */
+export const METERS = ['wall_clock', 'turns', 'tokens', 'cost'] as const
+export type Meter = (typeof METERS)[number]
+
+/** The one vocabulary in which every program's output is told. */
+export const HarnessEvent = z.discriminatedUnion('type', [
+  /** It takes work; `session` is what the program itself resumes by. */
+  z.strictObject({ type: z.literal('ready'), session: z.string().nullable() }),
+  z.strictObject({ type: z.literal('turn_started') }),
+  z.strictObject({ type: z.literal('turn_ended'), how: z.enum(['completed', 'interrupted', 'failed']) }),
+  z.strictObject({ type: z.literal('text'), from: z.enum(['agent', 'thought', 'person', 'program', 'error']), text: z.string() }),
+  z.strictObject({ type: z.literal('tool_call'), id: z.string(), name: z.string(), input: z.string() }),
+  z.strictObject({ type: z.literal('tool_result'), id: z.string(), ok: z.boolean(), output: z.string() }),
+  z.strictObject({ type: z.literal('approval_asked'), id: z.string(), name: z.string(), input: z.string() }),
+  z.strictObject({
+    type: z.literal('usage'),
+    input_tokens: z.int(),
+    output_tokens: z.int(),
+    cached_tokens: z.int(),
+    cost_usd: z.number().nullable(),
+    estimated: z.boolean(),
+  }),
+  /** The provider gives no more until then. */
+  z.strictObject({ type: z.literal('limit_reached'), message: z.string(), resets_at: z.int().nullable() }),
+  z.strictObject({ type: z.literal('failed'), reason: z.string() }),
+  z.strictObject({ type: z.literal('exited'), ok: z.boolean(), reason: z.string() }),
+])
+export type HarnessEvent = z.output<typeof HarnessEvent>
+
+/** A run about to be started. */
+export interface Launch {
+  run: string
+  folder: string
+  cwd: string
+  brief: string
+  /** Where the agent finds our tools. The token is also in `tokenFile`; it must not reach argv. */
+  mcp: { url: string; token: string; tokenFile: string }
+  model: string | null
+  /** What the program resumes by, when this is not its first life. */
+  session: string | null
+  /** What the user gave this harness: the command line of `command`, the script of `scripted`. */
+  options: Record<string, unknown>
+}
+
+export interface LaunchPlan extends Pick<RunSpec, 'argv' | 'env' | 'inherit' | 'stdin'> {
+  /** Written 0600 into the run's folder before the start. */
+  files: Record<string, string>
+}
+
+/** What a step leaves: `send` goes to the program's input, once, also over a restart of the daemon. */
+export interface Step {
+  state: HarnessState
+  events: HarnessEvent[]
+  send?: string[]
+}
+
+/** Kept with the run between two steps: plain JSON. */
+export type HarnessState = Record<string, unknown>
+
+/**
+ * How one agent program is driven. A fold over what it prints: state in, state and events out, nothing else, so that a
+ * daemon which takes a run over goes on exactly where the other one stopped. Must not throw: what cannot be read is text.
+ */
+export interface Harness {
+  readonly name: string
+  readonly title: string
+  /** When each of its meters ticks: a limit is overshot by at most one tick. */
+  readonly meters: Partial<Record<Meter, 'turn' | 'end' | 'second'>>
+  readonly can: { message: boolean; interrupt: boolean; resume: boolean }
+  readonly options: z.ZodObject
+  probe(): Promise<{ found: true; version: string } | { found: false; why: string; install: string }>
+  launch(launch: Launch): LaunchPlan
+  begin(): HarnessState
+  decode(state: HarnessState, frame: Frame): Step
+  /** A letter for the agent at work; undefined when it cannot take one now. */
+  message(state: HarnessState, text: string): Step | undefined
+  interrupt(state: HarnessState): (Step & { signal?: 'SIGINT' }) | undefined
+  /** The last events: what was still in the state, and how it ended. */
+  end(state: HarnessState, exit: Exit): HarnessEvent[]
+}
+
+export interface Harnesses {
+  names(): string[]
+  get(name: string): Harness | undefined
+}
