@@ -1,14 +1,20 @@
 import type { Capability, SettingDefinition } from '../kernel/capability.ts'
 import { agent } from './agent/index.ts'
 import { effect } from './effect/index.ts'
+import { job, jobAttention } from './job/index.ts'
 import { project } from './project/index.ts'
+import { review } from './review/index.ts'
 import { system } from './system/index.ts'
-import { task } from './task/index.ts'
+import { askForAttention, task } from './task/index.ts'
+import { work } from './work/index.ts'
+import { transcript } from './transcript/index.ts'
 
 /** THE registry: one line per capability. Order matters only for migrations that refer to an earlier one's tables. */
-const all = [agent, project, task, effect, system((): Record<string, SettingDefinition> => settingDefinitions)]
+const all = [agent, project, task, work, transcript, review, job, effect, system((): Record<string, SettingDefinition> => settingDefinitions)]
 
 export const capabilities: Capability[] = all
+
+askForAttention(jobAttention)
 
 /** Every tool with its name, input and output: what a typed client is inferred from. */
 export type Tools = (typeof all)[number]['tools'][number]

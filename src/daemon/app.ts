@@ -17,10 +17,12 @@ import { AuditBuffer } from '../kernel/audit.ts'
 import type { Capability } from '../kernel/capability.ts'
 import type { Dialect } from '../kernel/dialect.ts'
 import { EFFECT_TIMES, type EffectTimes, react } from '../kernel/effect.ts'
+import type { LoggedEvent } from '../kernel/event.ts'
 import { type Host, type Identity, Kernel } from '../kernel/invoke.ts'
 import { RateLimit } from '../kernel/limit.ts'
 import { type CallRecord, Feed } from '../kernel/log.ts'
 import { SYSTEM } from '../kernel/policy.ts'
+import type { Reactor } from '../kernel/reactor.ts'
 import { Registry } from '../kernel/registry.ts'
 import { Settings } from '../kernel/settings.ts'
 import type { Tx } from '../kernel/storage.ts'
@@ -44,6 +46,10 @@ export interface AppOptions {
   capabilities?: Capability[]
   dialects?: Dialect[]
   host?: Host
+  /** This daemon among those that share a database. */
+  hostName: string
+  /** Where agents reach this daemon, as soon as it listens. */
+  address: Promise<string>
   effectTimes?: EffectTimes
 }
 
@@ -88,7 +94,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     ensureOwner(tx, options.ownerSecrets, { id: host.id, now: host.now(), shared: engine.facts.shared }),
   )
 
-  const ports = { ...options.ports, daemon: createDaemonPort(engine, feed, counts), seals: seals.port }
+  const ports = { ...options.ports, daemon: createDaemonPort(engine, feed, counts, options), seals: seals.port }
   const effects = await createEffects(options.database, {
     engine,
     owner: host.id('daemon'),
@@ -137,8 +143,9 @@ export async function createApp(options: AppOptions): Promise<App> {
   })
   engine.onChange?.(() => void feed.pump())
   await effects.start((claim) =>
-    react({ types: registry.effects, ports, report: (id, tool, input) => report(kernel, id, tool, input) }, claim),
+    react({ types: registry.effects, view: engine.view, ports, report: (id, tool, input) => report(kernel, id, tool, input) }, claim),
   )
+  const reactors = await startReactors(registry, kernel, feed, options.onDefect)
   // What a daemon that was killed left unsealed.
   seals.sealer.wake()
   const tidy = async () => {
@@ -162,6 +169,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     counts,
     async close() {
       for (const timer of housekeeping) clearTimeout(timer)
+      await reactors.stop()
       feed.interrupt()
       await effects.stop(EFFECTS_DRAIN_MS)
       // Waits that were just interrupted are answered in this turn; their audit belongs to the last batch.
@@ -186,9 +194,37 @@ async function report(kernel: Kernel, effectId: string, tool: string, input: Rec
   return answer.value
 }
 
-function createDaemonPort(engine: Engine, feed: Feed, counts: App['counts']): Ports['daemon'] {
+/** Each goes on where the rows say that the last daemon stopped. */
+async function startReactors(registry: Registry, kernel: Kernel, feed: Feed, onDefect: AppOptions['onDefect']) {
+  const stopping = new AbortController()
+  const { storage, ports } = kernel.parts
+  const report = async (tool: string, input: Record<string, unknown>) => {
+    const answer = await kernel.invoke({ tool, input, credential: 'system', surface: 'daemon' })
+    if (!answer.ok) throw new Error(`${tool}: ${answer.error.code}: ${answer.error.message}`)
+    return answer.value
+  }
+  const started: Awaited<ReturnType<Reactor['start']>>[] = []
+  for (const reactor of registry.capabilities.flatMap((c) => c.reactors ?? [])) {
+    const defect = (error: unknown) => onDefect(error, { id: '-', tool: reactor.name })
+    const on = (type: string, listener: (event: LoggedEvent) => void) => {
+      const stop = feed.subscribe((events) => events.filter((event) => event.type === type).forEach(listener))
+      stopping.signal.addEventListener('abort', stop)
+    }
+    started.push(await reactor.start({ view: storage.view, ports, signal: stopping.signal, on, report, defect }))
+  }
+  return {
+    async stop() {
+      stopping.abort()
+      await Promise.all(started.map(({ ended }) => ended()))
+    },
+  }
+}
+
+function createDaemonPort(engine: Engine, feed: Feed, counts: App['counts'], options: AppOptions): Ports['daemon'] {
   const began = performance.now()
   return {
+    host: options.hostName,
+    address: () => options.address,
     check: () => engine.check(),
     health() {
       const { queued, batches, calls, size_bytes } = engine.stats()

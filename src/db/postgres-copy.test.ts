@@ -5,12 +5,12 @@ import { basename, join } from 'node:path'
 import { DatabaseSync } from '@photostructure/sqlite'
 import pg from 'pg'
 import { test as base, describe, expect, inject } from 'vitest'
-import { createGit } from '../adapters/git-cli/index.ts'
 import { capabilities } from '../capabilities/index.ts'
 import { type App, createApp } from '../daemon/app.ts'
 import { type Capability, defineCapability } from '../kernel/capability.ts'
 import { Caller, openTestApp, type TestApp } from '../testing/app.ts'
 import { administer, createDatabase, dropDatabase, TEMPLATE } from '../testing/databases.ts'
+import { testSurroundings } from '../testing/ports.ts'
 import { type CopiedTable, type CopyOptions, copyToPostgres, planCopy } from './copy.ts'
 import { scrubbed, withoutPassword } from './copy-target.ts'
 import { decodeCursor, encodeCursor } from './engine.ts'
@@ -38,8 +38,7 @@ class Move {
   }
 
   async postgres(ownerToken: string): Promise<App> {
-    const ports = { git: createGit(), ownerFile: { stage: async () => {} } }
-    return this.#kept(await createApp({ database: this.target, ports, onDefect: () => {}, ownerSecrets: [ownerToken] }))
+    return this.#kept(await createApp({ database: this.target, ...testSurroundings(), onDefect: () => {}, ownerSecrets: [ownerToken] }))
   }
 
   copy(onTable?: CopyOptions['onTable'], sets = migrations): Promise<CopiedTable[]> {

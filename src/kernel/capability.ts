@@ -3,6 +3,7 @@ import type { EffectType } from './effect.ts'
 import type { EventType } from './event.ts'
 import type { Thing } from './id.ts'
 import type { Principal } from './policy.ts'
+import type { Reactor } from './reactor.ts'
 import type { Tool } from './tool.ts'
 
 /** The words in which the engines differ when a table is made. */
@@ -56,6 +57,7 @@ export interface Capability {
   things?: Thing[]
   events?: EventType[]
   effects?: EffectType[]
+  reactors?: Reactor[]
   settings?: Record<string, SettingDefinition>
   resources?: Resource[]
   prompts?: Prompt[]

@@ -85,6 +85,8 @@ export interface EffectContext {
   /** The same at every attempt: what the outside world can be asked about. */
   readonly effectId: string
   readonly attempt: number
+  /** Committed rows, as they are now. */
+  readonly view: Tx
   readonly ports: Ports
   /** Aborted when the lease is lost or the daemon stops. */
   readonly signal: AbortSignal
@@ -138,6 +140,7 @@ export type Outcome =
 
 export interface ReactorParts {
   types: Map<string, EffectType>
+  view: Tx
   ports: Ports
   report(effectId: string, tool: string, input: Record<string, unknown>): Promise<Record<string, unknown>>
 }
@@ -149,6 +152,7 @@ export async function react(parts: ReactorParts, claim: Claim): Promise<Outcome>
   const ctx: EffectContext = {
     effectId: claim.id,
     attempt: claim.attempt,
+    view: parts.view,
     ports: parts.ports,
     signal: claim.signal,
     report: (tool, input) => parts.report(claim.id, tool, input),

@@ -19,6 +19,10 @@ export interface Health {
 
 /** What the running process knows about itself. */
 export interface Daemon {
+  /** This daemon among those that share a database: what lies on its disk is seen by it alone. */
+  readonly host: string
+  /** Where agents reach it; resolves when it listens. */
+  address(): Promise<string>
   health(): Health
   /** Reads every page of the database in a process of its own. */
   check(): Promise<{ ok: boolean; problems: string[] }>

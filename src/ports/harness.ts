@@ -86,3 +86,9 @@ export interface Harnesses {
   names(): string[]
   get(name: string): Harness | undefined
 }
+
+declare module '../kernel/tool.ts' {
+  interface Ports {
+    harnesses: Harnesses
+  }
+}

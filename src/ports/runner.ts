@@ -79,3 +79,9 @@ export interface Batch {
   offset: number
   exit?: Exit
 }
+
+declare module '../kernel/tool.ts' {
+  interface Ports {
+    runner: Runner
+  }
+}

@@ -2,12 +2,12 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { test as base, inject } from 'vitest'
-import { createGit } from '../adapters/git-cli/index.ts'
 import { type App, type AppOptions, createApp } from '../daemon/app.ts'
 import type { ErrorBody } from '../kernel/error.ts'
 import type { LoggedEvent } from '../kernel/event.ts'
 import type { Answer, Request } from '../kernel/invoke.ts'
 import { createDatabase, dropDatabase, TEMPLATE } from './databases.ts'
+import { testSurroundings } from './ports.ts'
 
 type Fields = Record<string, unknown>
 
@@ -60,15 +60,20 @@ export interface TestApp {
   close(): Promise<void>
 }
 
-export async function openTestApp(options: Partial<AppOptions> = {}): Promise<TestApp> {
+type TestOptions = Partial<Omit<AppOptions, 'ports'>> & { ports?: Partial<AppOptions['ports']> }
+
+export async function openTestApp(options: TestOptions = {}): Promise<TestApp> {
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-test-'))
   const database = options.database ?? (await databaseFor(folder))
+  // The same over a reopening: what was started goes on without the app.
+  const surroundings = testSurroundings()
   const open = (ownerSecrets: string[]) =>
     createApp({
       database,
-      ports: { git: createGit(), ownerFile: { stage: async () => {} } },
+      ...surroundings,
       onDefect: () => {},
       ...options,
+      ports: { ...surroundings.ports, ...options.ports },
       ownerSecrets,
     })
   const state = { app: await open([]) }

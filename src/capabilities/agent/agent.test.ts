@@ -207,7 +207,7 @@ describe('tokens', () => {
   test("[A8] the owner's new secret is on disk before the old one ends, and the file follows the commit", async () => {
     const steps: string[] = []
     const app = await openTestApp({
-      ports: { git: { inspect: async () => undefined }, ownerFile: { stage: async (secret) => void steps.push(`staged ${secret}`) } },
+      ports: { ownerFile: { stage: async (secret) => void steps.push(`staged ${secret}`) } },
       onOwnerRotated: () => void steps.push('rotated'),
     })
     onTestFinished(() => app.close())

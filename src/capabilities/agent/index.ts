@@ -60,5 +60,6 @@ export const agent = defineCapability({
 
 export { createIdentity, ensureOwner } from './identity.ts'
 export { AgentView, tokenEnded, tokenRotated } from './schema.ts'
-export { hashOf } from './secret.ts'
-export { agentStore } from './store.ts'
+export { hashOf, newSecret } from './secret.ts'
+export { type AgentRow, agentStore } from './store.ts'
+export { admitToken, createAgent, endToken } from './tools.ts'

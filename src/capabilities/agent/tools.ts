@@ -56,26 +56,9 @@ export const invite = defineTool({
   profile: 'maintainer',
   by: 'person',
   async run(ctx, input) {
-    const store = agentStore(ctx.tx)
-    const name = input.name ?? input.role
-    const handle = input.name ? await nextHandle(ctx, slug(input.name, input.role)) : await numberedHandle(ctx, input.role)
-    const profile = input.profile ?? defaultProfile(ctx, input.role)
-    const id = ctx.id('agent')
-    await store.insertAgent({
-      id,
-      handle,
-      name,
-      role: input.role,
-      profile,
-      project_id: input.project_id ?? null,
-      task_id: null,
-      epic_id: null,
-      created_at: ctx.now,
-      updated_at: ctx.now,
-    })
+    const { id, handle, profile } = await createAgent(ctx, input)
     const expiresAt = input.expires_in_hours ? ctx.now + input.expires_in_hours * HOUR_MS : null
     const { token, token_id } = await mint(ctx, 'agent', id, expiresAt)
-    ctx.emit(agentInvited({ subject: id, project: input.project_id ?? null, audience: 'people' }, { handle, role: input.role, profile }))
     return { agent_id: id, handle, role: input.role, profile, token, token_id, expires_at: isoOrNull(expiresAt) }
   },
 })
@@ -318,6 +301,48 @@ async function mint(ctx: RunContext, kind: TokenKind, principal: string, expires
   const token_id = ctx.id('token')
   await agentStore(ctx.tx).insertToken(tokenRow(token_id, token, kind, principal, ctx.principal.id, ctx.now, expiresAt))
   return { token, token_id }
+}
+
+/** An identity without a token: nobody can act as it yet. */
+export async function createAgent(
+  ctx: RunContext,
+  wanted: { role: RoleName; name?: string; profile?: ProfileName; project_id?: string },
+): Promise<AgentRow> {
+  const { role, name } = wanted
+  const row: AgentRow = {
+    id: ctx.id('agent'),
+    handle: name ? await nextHandle(ctx, slug(name, role)) : await numberedHandle(ctx, role),
+    name: name ?? role,
+    role,
+    profile: wanted.profile ?? defaultProfile(ctx, role),
+    project_id: wanted.project_id ?? null,
+    task_id: null,
+    epic_id: null,
+    created_at: ctx.now,
+    updated_at: ctx.now,
+  }
+  await agentStore(ctx.tx).insertAgent(row)
+  const { id, handle, profile, project_id } = row
+  ctx.emit(agentInvited({ subject: id, project: project_id, audience: 'people' }, { handle, role, profile }))
+  return row
+}
+
+/** Its holder has it from a file that was written before; only the hash comes here. */
+export async function admitToken(ctx: RunContext, agentId: string, hash: string): Promise<string> {
+  const store = agentStore(ctx.tx)
+  const known = await store.tokenByHash(hash)
+  if (known) return known.id
+  const id = ctx.id('token')
+  await store.insertToken({ ...tokenRow(id, '', 'agent', agentId, ctx.principal.id, ctx.now), hash })
+  return id
+}
+
+/** With its next call it is refused. */
+export async function endToken(ctx: RunContext, tokenId: string, why: string): Promise<void> {
+  const store = agentStore(ctx.tx)
+  const token = await store.token(tokenId)
+  if (token && (await store.endToken(tokenId, why, ctx.now)))
+    ctx.emit(tokenEnded({ subject: tokenId, audience: 'people' }, { holder_id: token.principal, why }))
 }
 
 /** People and agents share one space of handles: a letter to "ann" must not be ambiguous. */

@@ -1,9 +1,9 @@
 import { type Refusal, refuse } from '../../kernel/error.ts'
 import { type Principal, reaches } from '../../kernel/policy.ts'
 import type { RunContext } from '../../kernel/tool.ts'
-import { agentStore } from '../agent/index.ts'
+import { type AgentRow, agentStore } from '../agent/index.ts'
 import { takeTurn } from '../handle.ts'
-import { STATUSES, type Status, taskMoved } from './schema.ts'
+import { STATUSES, type Status, taskAssigned, taskMoved } from './schema.ts'
 import { type TaskRow, taskStore } from './store.ts'
 
 /**
@@ -95,6 +95,51 @@ export async function requireTask(ctx: { tx: RunContext['tx'] } | { view: RunCon
   if (task.deleted_at !== null)
     throw refuse('TASK_DELETED', `${handleOf(task)} was deleted.`, { next_tool: 'task_list', next_arguments: {} })
   return task
+}
+
+/** Two at once could each see the other's agent still free. Null takes the task away from whoever has it. */
+export async function giveTo(ctx: RunContext, task: TaskRow, agent: AgentRow | undefined): Promise<TaskRow> {
+  await takeTurn(ctx.tx, 'assignments')
+  const row = await requireTask(ctx, task.id)
+  const agents = agentStore(ctx.tx)
+  await agents.unbindTask(row.id, ctx.now)
+  if (agent) {
+    await releaseOther(ctx, agent.task_id, row.id)
+    await agents.bind(agent.id, { project_id: row.project_id, task_id: row.id }, ctx.now)
+  }
+  const next = touched(ctx, row, { assignee_id: agent?.id ?? null })
+  await save(ctx, row, next)
+  ctx.emit(taskAssigned(about(row), { handle: handleOf(row), version: next.version, assignee_id: next.assignee_id }))
+  return next
+}
+
+/** An agent has one task at a time: the one it leaves must not go on naming it. */
+async function releaseOther(ctx: RunContext, taskId: string | null, except: string): Promise<void> {
+  if (!taskId || taskId === except) return
+  const other = await taskStore(ctx.tx).find(taskId)
+  if (!other || other.deleted_at !== null) return
+  const next = touched(ctx, other, { assignee_id: null })
+  await save(ctx, other, next)
+  ctx.emit(taskAssigned(about(other), { handle: handleOf(other), version: next.version, assignee_id: null }))
+}
+
+export interface Blocker {
+  id: string
+  number: number
+  status: Status
+  deleted_at: number | null
+}
+
+/** A dependency holds until the other task is done; a deleted one holds nobody. */
+export const isOpen = (blocker: Blocker) => blocker.status !== 'DONE' && blocker.deleted_at === null
+
+export async function requireUnblocked(ctx: RunContext, row: TaskRow): Promise<void> {
+  const open = (await taskStore(ctx.tx).blockers([row.id])).filter(isOpen).map(handleOf)
+  if (!open.length) return
+  throw refuse('TASK_BLOCKED', `${handleOf(row)} waits for ${open.join(', ')}.`, {
+    hint: 'Finish those first, or change blocked_by with task_update.',
+    suggestions: open,
+  })
 }
 
 /** Sets what the task waits for, unless that would close a circle. */

@@ -12,7 +12,9 @@ export const PRIORITIES = ['low', 'medium', 'high'] as const
 export const Priority = z.enum(PRIORITIES)
 
 /** What moves this next? Derived from the rows, never stored. */
-export const Attention = z.enum(['running', 'human', 'dependency']).nullable().describe('What moves this task next; null when it is done')
+const ATTENTIONS = ['running', 'queued', 'human', 'dependency', 'quota', 'stalled'] as const
+export type AttentionName = (typeof ATTENTIONS)[number]
+export const Attention = z.enum(ATTENTIONS).nullable().describe('What moves this task next; null when it is done')
 
 export const Title = text(200)
 export const Description = z.string().max(10_000)
@@ -33,6 +35,7 @@ export const TaskSummary = z.strictObject({
   parent_id: z.string().nullable(),
   blocked_by: z.array(z.string()).describe('Handles of the open tasks that it waits for'),
   attention: Attention,
+  attention_detail: z.string().nullable().describe('Until when, how much of what, why'),
   version: z.int(),
   created_at: Timestamp,
   updated_at: Timestamp,

@@ -4,10 +4,22 @@ import { mention } from '../../kernel/id.ts'
 import { EventView, eventView, iso, PageSize, PageToken, Timestamp, text } from '../../kernel/schema.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { agentStore } from '../agent/index.ts'
-import { nextNumber, takeTurn } from '../handle.ts'
+import { nextNumber } from '../handle.ts'
 import { AgentId, ProjectId, TaskId } from '../ids.ts'
 import { currentProject, noProject, ProjectView, projectStore, projectView, RepoView, repoView } from '../project/index.ts'
-import { about, checkMove, checkOwnTask, depend, handleOf, requireTask, save, touched, transition } from './rules.ts'
+import {
+  about,
+  checkMove,
+  checkOwnTask,
+  depend,
+  giveTo,
+  handleOf,
+  requireTask,
+  requireUnblocked,
+  save,
+  touched,
+  transition,
+} from './rules.ts'
 import {
   Body,
   Criteria,
@@ -19,14 +31,13 @@ import {
   TaskType,
   TaskView,
   Title,
-  taskAssigned,
   taskCreated,
   taskDeleted,
   taskNoted,
   taskUpdated,
 } from './schema.ts'
 import { ORDERS, pageAfter, type TaskRow, taskStore } from './store.ts'
-import { freshView, fullView, isOpen, summaries } from './view.ts'
+import { freshView, fullView, summaries } from './view.ts'
 
 const Blockers = z.array(mention(TaskId)).max(50).describe('Tasks that must be done first')
 const Changed = z.strictObject({ task_id: TaskId, handle: z.string(), task: TaskView })
@@ -230,23 +241,13 @@ export const assign = defineTool({
   impact: 'write',
   profile: 'operator',
   async run(ctx, input) {
-    await takeTurn(ctx.tx, 'assignments')
     const row = await requireTask(ctx, input.task_id)
     if (row.status === 'DONE')
       return refuse('INVALID_TRANSITION', `${handleOf(row)} is done.`, { hint: 'Reopen it with task_move to BACKLOG.' })
-    const agents = agentStore(ctx.tx)
-    const agent = input.agent_id ? await agents.agent(input.agent_id) : undefined
+    const agent = input.agent_id ? await agentStore(ctx.tx).agent(input.agent_id) : undefined
     if (agent?.project_id && agent.project_id !== row.project_id)
       return refuse('INVALID_AGENT_STATE', `${agent.handle} belongs to another project.`)
-    await agents.unbindTask(row.id, ctx.now)
-    if (agent) {
-      await releaseOther(ctx, agent.task_id, row.id)
-      await agents.bind(agent.id, { project_id: row.project_id, task_id: row.id }, ctx.now)
-    }
-    const next = touched(ctx, row, { assignee_id: input.agent_id })
-    await save(ctx, row, next)
-    ctx.emit(taskAssigned(about(row), { handle: handleOf(row), version: next.version, assignee_id: input.agent_id }))
-    return changed(ctx, next)
+    return changed(ctx, await giveTo(ctx, row, agent))
   },
 })
 
@@ -356,15 +357,6 @@ function columns({ priority, acceptance_criteria, ...plain }: Fields): Partial<T
   }
 }
 
-async function requireUnblocked(ctx: RunContext, row: TaskRow): Promise<void> {
-  const open = (await taskStore(ctx.tx).blockers([row.id])).filter(isOpen).map(handleOf)
-  if (!open.length) return
-  throw refuse('TASK_BLOCKED', `${handleOf(row)} waits for ${open.join(', ')}.`, {
-    hint: 'Finish those first, or change blocked_by with task_update.',
-    suggestions: open,
-  })
-}
-
 /** The parent must be there; ancestors above it may have been deleted meanwhile. */
 async function checkParent(ctx: RunContext, row: TaskRow, parent: string): Promise<void> {
   let next: TaskRow | undefined = await requireTask(ctx, parent)
@@ -372,14 +364,4 @@ async function checkParent(ctx: RunContext, row: TaskRow, parent: string): Promi
     if (next.id === row.id) throw refuse('DEPENDENCY_CYCLE', `${handleOf(row)} cannot be its own ancestor.`)
     next = next.parent_id ? await taskStore(ctx.tx).find(next.parent_id) : undefined
   }
-}
-
-/** An agent has one task at a time: the one it leaves must not go on naming it. */
-async function releaseOther(ctx: RunContext, taskId: string | null, except: string): Promise<void> {
-  if (!taskId || taskId === except) return
-  const other = await taskStore(ctx.tx).find(taskId)
-  if (!other || other.deleted_at !== null) return
-  const next = touched(ctx, other, { assignee_id: null })
-  await save(ctx, other, next)
-  ctx.emit(taskAssigned(about(other), { handle: handleOf(other), version: next.version, assignee_id: null }))
 }

@@ -1,48 +1,47 @@
 import type { z } from 'zod'
 import { iso } from '../../kernel/schema.ts'
 import type { Tx } from '../../kernel/storage.ts'
-import { handleOf } from './rules.ts'
+import { type Attended, attended } from './attention.ts'
+import { type Blocker, handleOf, isOpen } from './rules.ts'
 import { type Attention, type NoteView, PRIORITIES, type Status, type TaskSummary, type TaskView } from './schema.ts'
 import { type NoteRow, type TaskRow, taskStore } from './store.ts'
 
 const SHOWN_NOTES = 20
 
-interface Blocker {
-  id: string
-  number: number
-  status: Status
-  deleted_at: number | null
-}
-
-/** A dependency holds until the other task is done; a deleted one holds nobody. */
-export const isOpen = (blocker: Blocker) => blocker.status !== 'DONE' && blocker.deleted_at === null
-
 export async function summaries(view: Tx, rows: TaskRow[]): Promise<z.output<typeof TaskSummary>[]> {
   const blockers = await taskStore(view).blockers(rows.map((row) => row.id))
+  const told = await attended(view, rows)
   return rows.map((row) =>
     summary(
       row,
       blockers.filter((b) => b.task_id === row.id),
+      told.get(row.id),
     ),
   )
 }
 
 export async function fullView(view: Tx, row: TaskRow, notes = SHOWN_NOTES): Promise<z.output<typeof TaskView>> {
   const store = taskStore(view)
-  const [blockers, dependents, shown] = await Promise.all([
+  const [blockers, dependents, shown, told] = await Promise.all([
     store.blockers([row.id]),
     store.dependents(row.id),
     notes ? store.notes(row.id, notes) : [],
+    attended(view, [row]),
   ])
   // Fewer than were asked for are all there are.
   const count = shown.length < notes ? shown.length : await store.countNotes(row.id)
-  return { ...freshView(row, blockers), dependents: dependents.map(reference), notes: shown.map(noteView), note_count: count }
+  return {
+    ...freshView(row, blockers, told.get(row.id)),
+    dependents: dependents.map(reference),
+    notes: shown.map(noteView),
+    note_count: count,
+  }
 }
 
 /** Of a task that was made just now: nobody can have written about it or wait for it yet. */
-export function freshView(row: TaskRow, blockers: Blocker[]): z.output<typeof TaskView> {
+export function freshView(row: TaskRow, blockers: Blocker[], told?: Attended): z.output<typeof TaskView> {
   return {
-    ...summary(row, blockers),
+    ...summary(row, blockers, told),
     description: row.description,
     acceptance_criteria: JSON.parse(row.acceptance_criteria) as string[],
     base_branch: row.base_branch,
@@ -59,7 +58,7 @@ export function noteView(row: NoteRow): z.output<typeof NoteView> {
   return { id: row.id, author: row.author, body: row.body, at: iso(row.at) }
 }
 
-function summary(row: TaskRow, blockers: Blocker[]): z.output<typeof TaskSummary> {
+function summary(row: TaskRow, blockers: Blocker[], told: Attended | undefined): z.output<typeof TaskSummary> {
   const open = blockers.filter(isOpen)
   return {
     id: row.id,
@@ -72,7 +71,7 @@ function summary(row: TaskRow, blockers: Blocker[]): z.output<typeof TaskSummary
     assignee_id: row.assignee_id,
     parent_id: row.parent_id,
     blocked_by: open.map(handleOf),
-    attention: attentionOf(row, open.length > 0),
+    ...attentionOf(row, open.length > 0, told),
     version: row.version,
     created_at: iso(row.created_at),
     updated_at: iso(row.updated_at),
@@ -80,10 +79,12 @@ function summary(row: TaskRow, blockers: Blocker[]): z.output<typeof TaskSummary
 }
 
 /** An open task for which nothing moves next would be a bug: everything else falls to the human. */
-function attentionOf(row: TaskRow, blocked: boolean): z.output<typeof Attention> {
-  if (row.status === 'DONE') return null
-  if (blocked) return 'dependency'
-  return row.status === 'IN_PROGRESS' && row.assignee_id ? 'running' : 'human'
+function attentionOf(row: TaskRow, blocked: boolean, told: Attended | undefined) {
+  const what = (attention: z.output<typeof Attention>, detail: string | null = null) => ({ attention, attention_detail: detail })
+  if (row.status === 'DONE') return what(null)
+  if (told) return what(told.attention, told.detail)
+  if (blocked) return what('dependency')
+  return what(row.status === 'IN_PROGRESS' && row.assignee_id ? 'running' : 'human')
 }
 
 function reference(row: { id: string; number: number; status: Status }) {

@@ -1,8 +1,8 @@
-import { createGit } from '../../../src/adapters/git-cli/index.ts'
 import { type App, createApp } from '../../../src/daemon/app.ts'
 import type { EffectRow, EffectTables } from '../../../src/db/effect-store.ts'
 import { tables } from '../../../src/db/tables.ts'
 import type { EffectTimes } from '../../../src/kernel/effect.ts'
+import { testSurroundings } from '../../../src/testing/ports.ts'
 import { markCapabilities, type Wanted, World } from './world.ts'
 
 export interface Setup {
@@ -19,7 +19,7 @@ export async function openMarkApp({ database, world, times }: Setup): Promise<Ma
   const outside = new World(world)
   const app = await createApp({
     database,
-    ports: { git: createGit(), ownerFile: { stage: async () => {} } },
+    ...testSurroundings(),
     ownerSecrets: [],
     onDefect: (error) => outside.append({ what: 'defect', text: String(error) }),
     capabilities: markCapabilities(outside),

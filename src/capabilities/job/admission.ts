@@ -1,0 +1,159 @@
+import { Refusal } from '../../kernel/error.ts'
+import { iso } from '../../kernel/schema.ts'
+import type { RunContext } from '../../kernel/tool.ts'
+import { agentStore, createAgent } from '../agent/index.ts'
+import { takeTurn } from '../handle.ts'
+import { giveTo, type TaskRow, taskStore, transition } from '../task/index.ts'
+import { planWork } from '../work/index.ts'
+import { type Allowance, allowance, allowanceOf } from './budget.ts'
+import { admitLater, launchRun } from './effects.ts'
+import { aboutJob, type JobArguments, jobHandle } from './rules.ts'
+import { type JobState, jobEnded, jobQueued, jobStarted } from './schema.ts'
+import { type JobRow, jobStore, type RunRow, runStore } from './store.ts'
+
+const LOOKED_AT = 500
+
+export interface Places {
+  host: number
+  project: number
+}
+
+export function placesOf(ctx: RunContext): Places {
+  return { host: ctx.setting('runs.max_per_host'), project: ctx.setting('runs.max_per_project') }
+}
+
+/**
+ * Begins what may begin now: by priority, then first come, first served. A project without a free place does not hold up
+ * the others. Nobody at work is ever put out for it. Two at once would each see the last place free.
+ */
+export async function admit(ctx: RunContext): Promise<void> {
+  await takeTurn(ctx.tx, 'admission')
+  const places = placesOf(ctx)
+  const living = await runStore(ctx.tx).living()
+  let free = places.host - [...living.values()].reduce((sum, n) => sum + n, 0)
+  for (const job of await jobStore(ctx.tx).inLine(LOOKED_AT)) {
+    if (free <= 0) return
+    const inProject = living.get(job.project_id) ?? 0
+    if (job.not_before > ctx.now || inProject >= places.project) continue
+    if (!(await begin(ctx, job, Math.min(free, places.project - inProject)))) continue
+    living.set(job.project_id, inProject + 1)
+    free--
+  }
+}
+
+/** False when it cannot begin, now or ever. */
+async function begin(ctx: RunContext, job: JobRow, places: number): Promise<boolean> {
+  const task = await taskStore(ctx.tx).find(job.task_id)
+  if (!task || task.status === 'DONE' || task.deleted_at !== null) return over(ctx, job, 'cancelled', null, 'The task is over.')
+  const given = JSON.parse(job.arguments) as JobArguments
+  const checks = job.action === 'run_checks'
+  const allowed = checks ? {} : await allowance(ctx, { task: task.id, project: task.project_id }, allowanceOf(given.limits), places)
+  if (allowed instanceof Refusal) return over(ctx, job, 'failed', allowed.body.code, allowed.body.message)
+  const work = await planWork(ctx, task, given.repo_id)
+  if (work instanceof Refusal) return over(ctx, job, 'failed', work.body.code, work.body.message)
+  const last = await lastRun(ctx, job)
+  const agent = checks ? null : await workerFor(ctx, task, last)
+  const session = given.session ?? last?.session ?? null
+  const run = newRun(ctx, job, given, { work: work.id, agent, allowed, session })
+  await runStore(ctx.tx).insert(run)
+  ctx.enqueue(launchRun({ run_id: run.id }, { queue: run.id }))
+  const started = {
+    state: 'running',
+    run_id: run.id,
+    lives: job.lives + 1,
+    code: null,
+    reason: null,
+    started_at: job.started_at ?? ctx.now,
+  } as const
+  await jobStore(ctx.tx).update(job.id, started)
+  if (!checks && task.status !== 'IN_PROGRESS') await transition(ctx, await reread(ctx, task), 'IN_PROGRESS', null)
+  ctx.emit(jobStarted(aboutJob(job), { handle: jobHandle(job), action: job.action, run_id: run.id }))
+  return true
+}
+
+async function reread(ctx: RunContext, task: TaskRow): Promise<TaskRow> {
+  return (await taskStore(ctx.tx).find(task.id)) as TaskRow
+}
+
+/** The life before this one in the same job; for a new job the last one on the task, whose agent goes on, but not its session. */
+async function lastRun(ctx: RunContext, job: JobRow): Promise<RunRow | undefined> {
+  if (job.run_id) return runStore(ctx.tx).find(job.run_id)
+  const last = (await runStore(ctx.tx).ofTask(job.task_id, undefined, 50)).find((run) => run.kind === 'agent')
+  return last && { ...last, session: null }
+}
+
+/** The same identity in every life of a task; its token is a new one each time. */
+async function workerFor(ctx: RunContext, task: TaskRow, last: RunRow | undefined): Promise<string> {
+  const known = last?.agent_id ? await agentStore(ctx.tx).agent(last.agent_id) : undefined
+  const agent = known ?? (await createAgent(ctx, { role: 'worker', project_id: task.project_id }))
+  if (task.assignee_id !== agent.id) await giveTo(ctx, task, agent)
+  return agent.id
+}
+
+function newRun(
+  ctx: RunContext,
+  job: JobRow,
+  given: JobArguments,
+  { work, agent, allowed, session }: { work: string; agent: string | null; allowed: Allowance; session: string | null },
+): RunRow {
+  return {
+    id: ctx.id('run'),
+    job_id: job.id,
+    task_id: job.task_id,
+    project_id: job.project_id,
+    work_id: work,
+    agent_id: agent,
+    token_id: null,
+    kind: agent === null ? 'checks' : 'agent',
+    harness: agent === null ? 'command' : (given.harness ?? ctx.setting<string>('runs.default_harness')),
+    options: JSON.stringify(given.options ?? {}),
+    model: given.model ?? null,
+    session,
+    host: null,
+    state: 'starting',
+    life: job.lives + 1,
+    pid: null,
+    process_started: null,
+    boot: null,
+    spool_offset: 0,
+    step: 0,
+    harness_state: '{}',
+    inputs: 0,
+    limits: JSON.stringify(allowed),
+    turns: 0,
+    input_tokens: 0,
+    output_tokens: 0,
+    cached_tokens: 0,
+    cost_micros: 0,
+    estimated: 0,
+    open_calls: 0,
+    heard_at: ctx.now,
+    stop_asked: null,
+    reported: 0,
+    failure: null,
+    resets_at: null,
+    ok: null,
+    exit_reason: null,
+    exit_code: null,
+    exit_signal: null,
+    exit_detail: null,
+    fingerprint: null,
+    created_at: ctx.now,
+    started_at: null,
+    ended_at: null,
+  }
+}
+
+/** The end of a job. Always false, so that a job that could not begin is said in one line. */
+export async function over(ctx: RunContext, job: JobRow, state: JobState, code: string | null, reason: string | null): Promise<false> {
+  await jobStore(ctx.tx).update(job.id, { state, code, reason, ended_at: ctx.now })
+  ctx.emit(jobEnded(aboutJob(job), { handle: jobHandle(job), action: job.action, state, code, reason }))
+  return false
+}
+
+/** Back in line, not before its time. */
+export async function again(ctx: RunContext, job: JobRow, at: number, code: string | null, reason: string): Promise<void> {
+  await jobStore(ctx.tx).update(job.id, { state: 'queued', not_before: at, code, reason })
+  ctx.enqueue(admitLater({}, { delayMs: Math.max(0, at - ctx.now) + 1 }))
+  ctx.emit(jobQueued(aboutJob(job), { handle: jobHandle(job), action: job.action, reason, not_before: iso(at) }))
+}

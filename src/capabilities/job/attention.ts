@@ -1,0 +1,37 @@
+import { iso } from '../../kernel/schema.ts'
+import type { AttentionSource } from '../task/index.ts'
+import { jobHandle } from './rules.ts'
+import { jobStore } from './store.ts'
+
+/** A step that takes long is no stall: only silence between two steps is. */
+const STALLED_AFTER_MS = 15 * 60_000
+/** Programs that print only when they are done: their silence says nothing. */
+const SILENT = new Set(['command'])
+
+/** What the newest job of a task says of it; nothing when it is over and the task has moved on. */
+export const jobAttention: AttentionSource = async (view, tasks) => {
+  const told: Awaited<ReturnType<AttentionSource>> = new Map()
+  const auto = tasks.filter((task) => task.task_type === 'AUTO')
+  for (const job of await jobStore(view).latest(auto.map((task) => task.id))) {
+    if (told.has(job.task_id)) continue
+    const task = auto.find(({ id }) => id === job.task_id)
+    const handle = jobHandle(job)
+    if (job.state === 'queued') {
+      const until = job.not_before > Date.now() ? `${handle} goes on at ${iso(job.not_before)}. ${job.reason ?? ''}` : undefined
+      const quota = until !== undefined && job.resets_at !== null
+      told.set(job.task_id, { attention: quota ? 'quota' : 'queued', detail: until ?? `${handle} waits for a free place.` })
+    } else if (job.state === 'running') {
+      const silent = Date.now() - (job.heard_at ?? Date.now())
+      const stalled = job.run_state === 'running' && !job.open_calls && !SILENT.has(job.harness ?? '') && silent > STALLED_AFTER_MS
+      const minutes = Math.floor(silent / 60_000)
+      told.set(
+        job.task_id,
+        stalled
+          ? { attention: 'stalled', detail: `Silent for ${minutes} minutes, between two steps.` }
+          : { attention: 'running', detail: null },
+      )
+    } else if (job.state === 'failed' && task?.status === 'BACKLOG')
+      told.set(job.task_id, { attention: 'human', detail: `${handle} failed: ${job.reason ?? ''}` })
+  }
+  return told
+}

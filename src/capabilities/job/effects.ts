@@ -1,0 +1,145 @@
+import { z } from 'zod'
+import { defineEffect, type EffectContext } from '../../kernel/effect.ts'
+import type { Exit } from '../../ports/runner.ts'
+import { hashOf, newSecret } from '../agent/index.ts'
+import { makeWorktree, placeOf, workStore } from '../work/index.ts'
+import { briefFor } from './brief-for.ts'
+import type { Allowance } from './budget.ts'
+import { type RunRow, runStore } from './store.ts'
+import '../../ports/runner.ts'
+
+const ofRun = z.strictObject({ run_id: z.string() })
+
+/** A program that cannot be started will not be found at the tenth attempt either; a busy repository may be free at the third. */
+const FAILS_BEFORE_GIVING_UP = 3
+/** Daemons that are killed in the middle of it do not count. */
+const MANY = 100
+const MOST_OUTPUT_BYTES = 256 * 1_024 * 1_024
+const GRACE_MS = 5_000
+
+/** Worktree, token, process: each step knows its earlier self, so a repeated one begins at the first. */
+export const launchRun = defineEffect({
+  type: 'run.launch',
+  payload: ofRun,
+  attempts: MANY,
+  recognise: async () => 'not_done',
+  async do(ctx, { run_id }) {
+    try {
+      await launch(ctx, run_id)
+    } catch (error) {
+      if (ctx.attempt < FAILS_BEFORE_GIVING_UP || ctx.signal.aborted) throw error
+      await ctx.report('run_ended', { run_id, exit: neverBegan((error as Error).message), events: [] })
+    }
+  },
+})
+
+async function launch(ctx: EffectContext, run_id: string): Promise<void> {
+  const { runner, harnesses, daemon } = ctx.ports
+  const run = await requireRun(ctx, run_id)
+  if (run.state === 'ended') return
+  const there = await runner.look(run_id)
+  const begun = there.state === 'running' || there.state === 'ended'
+  // What was stopped before it began is ended by what stops it.
+  if (run.stop_asked !== null && !begun) return
+  if (begun) return reportStarted(ctx, run_id, await runner.start(run_id, NOTHING))
+  const work = await workStore(ctx.view).find(run.work_id)
+  if (!work) throw new Error(`the work ${run.work_id} is not there`)
+  await makeWorktree(ctx, work)
+  const place = await placeOf(ctx.view, work)
+  const harness = harnesses.get(run.harness)
+  if (!harness) throw new Error(`This daemon has no harness "${run.harness}".`)
+  const token = run.kind === 'agent' ? await runner.keep(run_id, 'token', () => newSecret('agent')) : ''
+  await ctx.report('run_prepared', { run_id, host: daemon.host, token_hash: token ? hashOf(token) : null })
+  const folder = await runner.folder(run_id)
+  const plan = harness.launch({
+    run: run_id,
+    folder,
+    cwd: place.path,
+    brief: run.kind === 'agent' ? await briefFor(ctx, run, place) : '',
+    mcp: { url: `${await daemon.address()}/mcp`, token, tokenFile: `${folder}/token` },
+    model: run.model,
+    session: run.session,
+    options: JSON.parse(run.options),
+  })
+  for (const [name, content] of Object.entries(plan.files)) await runner.keep(run_id, name, () => content)
+  const { wall_clock } = JSON.parse(run.limits) as Allowance
+  const { argv, env, inherit, stdin } = plan
+  const limits = { wallClockMs: wall_clock ?? null, outputBytes: MOST_OUTPUT_BYTES, graceMs: GRACE_MS }
+  await reportStarted(ctx, run_id, await runner.start(run_id, { argv, env, inherit, stdin, cwd: place.path, ...limits }))
+}
+
+/** For one that was started before: it is only asked who it is. */
+const NOTHING = {
+  argv: ['/bin/false'],
+  cwd: '/',
+  env: {},
+  inherit: [],
+  stdin: 'closed',
+  wallClockMs: null,
+  outputBytes: 1,
+  graceMs: 0,
+} satisfies Parameters<EffectContext['ports']['runner']['start']>[1]
+
+async function reportStarted(ctx: EffectContext, run_id: string, { pid, started, boot }: { pid: number; started: string; boot: string }) {
+  await ctx.report('run_started', { run_id, host: ctx.ports.daemon.host, pid, started, boot })
+}
+
+/** Ends the whole tree. That it has ended is told by what follows the run, or here when it never began. */
+export const stopRun = defineEffect({
+  type: 'run.stop',
+  payload: ofRun.extend({ why: z.enum(['stopped', 'budget']) }),
+  attempts: MANY,
+  recognise: async () => 'not_done',
+  async do(ctx, { run_id, why }) {
+    const run = await requireRun(ctx, run_id)
+    if (run.state === 'ended') return
+    requireHere(ctx, run)
+    const { state } = await ctx.ports.runner.look(run_id)
+    if (state === 'absent' || state === 'prepared')
+      await ctx.report('run_ended', { run_id, exit: { ...neverBegan('It was stopped before it began.'), reason: why }, events: [] })
+    else await ctx.ports.runner.stop(run_id, why, GRACE_MS)
+  },
+})
+
+/** Looks at what the run has left in its worktree, which decides what comes next. */
+export const settleRun = defineEffect({
+  type: 'run.settle',
+  payload: ofRun,
+  attempts: MANY,
+  recognise: async () => 'not_done',
+  async do(ctx, { run_id }) {
+    const run = await requireRun(ctx, run_id)
+    requireHere(ctx, run)
+    const work = await workStore(ctx.view).find(run.work_id)
+    const made = run.kind === 'agent' && work?.base_commit ? work : undefined
+    const found = made && (await ctx.ports.git.state(await placeOf(ctx.view, made), made.base_commit as string))
+    const { ahead, dirty, fingerprint } = found ?? { ahead: 0, dirty: 0, fingerprint: '' }
+    await ctx.report('run_settled', { run_id, ahead, dirty, fingerprint })
+  },
+})
+
+/** Something that waited for its time may begin. */
+export const admitLater = defineEffect({
+  type: 'job.admit',
+  payload: z.strictObject({}),
+  attempts: MANY,
+  recognise: async () => 'not_done',
+  async do(ctx) {
+    await ctx.report('job_admit', {})
+  },
+})
+
+async function requireRun(ctx: EffectContext, id: string): Promise<RunRow> {
+  const run = await runStore(ctx.view).find(id)
+  if (!run) throw new Error(`the run ${id} is not there`)
+  return run
+}
+
+/** Where several daemons share a database, each sees the processes and worktrees of its own machine only. */
+function requireHere(ctx: EffectContext, run: RunRow): void {
+  if (run.host !== null && run.host !== ctx.ports.daemon.host) throw new Error(`This run lives on ${run.host}, not here.`)
+}
+
+function neverBegan(detail: string): Omit<Exit, 'at'> {
+  return { reason: 'spawn_failed', code: null, signal: null, detail: detail.slice(0, 2_000) }
+}

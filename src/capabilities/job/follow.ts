@@ -1,0 +1,193 @@
+import type { Reactor, ReactorContext } from '../../kernel/reactor.ts'
+import type { Harness, HarnessEvent, HarnessState, Step } from '../../ports/harness.ts'
+import type { Batch } from '../../ports/runner.ts'
+import { reviewRequested } from '../review/index.ts'
+import { taskStore } from '../task/index.ts'
+import type { JobArguments } from './rules.ts'
+import { runInput, runStarted } from './schema.ts'
+import { jobStore, type RunRow, runStore } from './store.ts'
+
+const TRY_AGAIN_MS = 1_000
+
+/** Reads what the runs of this host print, tells what it means, and passes on what they are told. */
+export const follower: Reactor = {
+  name: 'runs',
+  async start(ctx) {
+    const followed = new Map<string, Followed>()
+    const follow = (run: RunRow) => {
+      if (followed.has(run.id) || ctx.signal.aborted) return
+      const one = new Followed(ctx, run)
+      followed.set(run.id, one)
+      void one.over.then(() => followed.delete(run.id))
+    }
+    ctx.on(runStarted.type, (event) => {
+      if (event.data.host === ctx.ports.daemon.host) void found(ctx, event.subject).then((run) => run && follow(run))
+    })
+    ctx.on(runInput.type, (event) => void followed.get(event.subject)?.speak())
+    for (const type of ['task.moved', 'task.deleted'])
+      ctx.on(type, (event) => {
+        if (type === 'task.deleted' || event.data.to === 'DONE') void tellOver(ctx, event.subject)
+      })
+    ctx.on(reviewRequested.type, (event) => void ctx.report('run_reported', { task_id: event.task }).catch(ctx.defect))
+    for (const run of await runStore(ctx.view).livingOn(ctx.ports.daemon.host)) follow(run)
+    void endWhatIsOver(ctx)
+    return { ended: async () => void (await Promise.all([...followed.values()].map((one) => one.over))) }
+  },
+}
+
+async function found(ctx: ReactorContext, id: string): Promise<RunRow | undefined> {
+  return runStore(ctx.view)
+    .find(id)
+    .catch((error) => void ctx.defect(error))
+}
+
+async function tellOver(ctx: ReactorContext, task_id: string): Promise<void> {
+  await ctx.report('job_task_over', { task_id }).catch(ctx.defect)
+}
+
+/** A task that was closed while nobody was there to hear of it. And a place may have become free. */
+async function endWhatIsOver(ctx: ReactorContext): Promise<void> {
+  try {
+    const open = await jobStore(ctx.view).list({ states: ['queued', 'running'] }, undefined, 1_000)
+    for (const id of new Set(open.map((job) => job.task_id))) {
+      const task = await taskStore(ctx.view).find(id)
+      if (task && (task.status === 'DONE' || task.deleted_at !== null)) await tellOver(ctx, id)
+    }
+    if (open.some((job) => job.state === 'queued')) await ctx.report('job_admit', {})
+  } catch (error) {
+    ctx.defect(error)
+  }
+}
+
+/** One run. Reading and speaking take turns: both move the state of its harness. */
+class Followed {
+  readonly over: Promise<void>
+  readonly #ctx: ReactorContext
+  readonly #id: string
+  readonly #harness: Harness | undefined
+  #run: RunRow
+  #turn: Promise<unknown> = Promise.resolve()
+
+  constructor(ctx: ReactorContext, run: RunRow) {
+    this.#ctx = ctx
+    this.#id = run.id
+    this.#run = run
+    this.#harness = ctx.ports.harnesses.get(run.harness)
+    this.over = this.#follow()
+  }
+
+  async #follow(): Promise<void> {
+    const { signal } = this.#ctx
+    while (!signal.aborted) {
+      try {
+        await this.#read()
+        return
+      } catch (error) {
+        if (signal.aborted) return
+        this.#ctx.defect(error)
+        await pause(TRY_AGAIN_MS, signal)
+      }
+    }
+  }
+
+  async #read(): Promise<void> {
+    const { ports, signal } = this.#ctx
+    this.#run = (await runStore(this.#ctx.view).find(this.#id)) ?? this.#run
+    if (this.#run.state === 'ended') return
+    await this.#inTurn(() => this.#deliver())
+    void this.speak()
+    for await (const batch of ports.runner.follow(this.#id, this.#run.spool_offset, signal)) {
+      await this.#inTurn(() => this.#take(batch))
+      if (batch.exit) return
+    }
+  }
+
+  /** What people want said to the agent, one job at a time. */
+  async speak(): Promise<void> {
+    await this.#inTurn(() => this.#say()).catch(this.#ctx.defect)
+  }
+
+  async #take({ frames, offset, exit }: Batch): Promise<void> {
+    const { step, events, send } = this.#decode(frames)
+    if (frames.length) await this.#advance({ offset, state: step, events, send })
+    if (!exit) return
+    const last = this.#harness?.end(this.#state(), exit) ?? []
+    await this.#ctx.report('run_ended', { run_id: this.#id, exit, events: last })
+  }
+
+  #decode(frames: Batch['frames']): { step: HarnessState; events: HarnessEvent[]; send: string[] } {
+    let step = this.#state()
+    const events: HarnessEvent[] = []
+    const send: string[] = []
+    for (const frame of frames) {
+      const next: Step = this.#harness?.decode(step, frame) ?? { state: step, events: [] }
+      step = next.state
+      events.push(...next.events)
+      send.push(...(next.send ?? []))
+    }
+    return { step, events, send }
+  }
+
+  async #say(): Promise<void> {
+    const { view, report } = this.#ctx
+    const open = await jobStore(view).list({ task: this.#run.task_id, states: ['running'] }, undefined, 100)
+    const waiting = open.filter((job) => job.action === 'message_agent' && job.run_id === this.#id).reverse()
+    for (const job of waiting) {
+      const text = (JSON.parse(job.arguments) as JobArguments).message ?? ''
+      const step = this.#harness?.message(this.#state(), text)
+      if (!step) await report('run_unheard', { job_id: job.id, reason: 'The agent cannot take a message now.' })
+      else if (!(await this.#isOnItsWay(job.id)))
+        await this.#advance({
+          offset: this.#run.spool_offset,
+          state: step.state,
+          events: step.events,
+          send: step.send ?? [],
+          job_id: job.id,
+        })
+    }
+  }
+
+  async #isOnItsWay(job: string): Promise<boolean> {
+    return (await runStore(this.#ctx.view).unsent(this.#id)).some((input) => input.job_id === job)
+  }
+
+  /** Written down first, then sent: what was sent and not written down would be sent again. */
+  async #advance(told: { offset: number; state: HarnessState; events: HarnessEvent[]; send: string[]; job_id?: string }): Promise<void> {
+    const state = JSON.stringify(told.state)
+    await this.#ctx.report('run_progressed', { run_id: this.#id, step: this.#run.step, ...told, state })
+    this.#run = { ...this.#run, step: this.#run.step + 1, spool_offset: told.offset, harness_state: state }
+    if (told.send.length) await this.#deliver()
+  }
+
+  async #deliver(): Promise<void> {
+    const { view, ports, report } = this.#ctx
+    for (const { seq, data, signal } of await runStore(view).unsent(this.#id)) {
+      const arrived = await ports.runner.send(this.#id, { seq, ...(data === null ? {} : { data }), ...(signal ? { signal } : {}) })
+      if (!arrived) return
+      await report('run_sent', { run_id: this.#id, seq })
+    }
+  }
+
+  #state(): HarnessState {
+    const stored = JSON.parse(this.#run.harness_state) as HarnessState
+    return this.#run.step === 0 && this.#harness ? this.#harness.begin() : stored
+  }
+
+  #inTurn<T>(act: () => Promise<T>): Promise<T> {
+    const done = this.#turn.then(act)
+    this.#turn = done.catch(() => {})
+    return done
+  }
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(done, ms)
+    function done() {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', done)
+      resolve()
+    }
+    signal.addEventListener('abort', done)
+  })
+}

@@ -1,0 +1,85 @@
+import { z } from 'zod'
+import { defineCapability, setting } from '../../kernel/capability.ts'
+import { getBudget, setBudget } from './budget.ts'
+import { admitLater, launchRun, settleRun, stopRun } from './effects.ts'
+import { follower } from './follow.ts'
+import { migrations } from './migrations.ts'
+import { admitNow, ended, prepared, progressed, reported, sent, settled, started, taskOver, unheard } from './reports.ts'
+import {
+  budgetSet,
+  jobCancelling,
+  jobEnded,
+  jobQueued,
+  jobStarted,
+  jobSubmitted,
+  runEnded,
+  runInput,
+  runProgressed,
+  runStarted,
+} from './schema.ts'
+import { jobStore, runStore } from './store.ts'
+import { actions, cancel, events, get, list, runs, submit, wait } from './tools.ts'
+
+const Places = z.int().min(1).max(1_000)
+
+export const job = defineCapability({
+  name: 'job',
+  tools: [
+    actions,
+    submit,
+    get,
+    list,
+    wait,
+    events,
+    cancel,
+    runs,
+    getBudget,
+    setBudget,
+    prepared,
+    started,
+    progressed,
+    sent,
+    unheard,
+    ended,
+    settled,
+    reported,
+    admitNow,
+    taskOver,
+  ],
+  migrations,
+  events: [jobSubmitted, jobStarted, jobQueued, jobCancelling, jobEnded, runStarted, runProgressed, runInput, runEnded, budgetSet],
+  effects: [launchRun, stopRun, settleRun, admitLater],
+  reactors: [follower],
+  settings: {
+    'runs.max_per_host': setting(Places, 8, 'How many agents run on one machine at a time; others wait in line'),
+    'runs.max_per_project': setting(Places, 8, 'How many agents run in one project at a time'),
+    'runs.max_lives': setting(z.int().min(1).max(100), 4, 'How often an agent that dies is started in all, before its job has failed'),
+    'runs.back_off_seconds': setting(
+      z.number().min(0).max(3_600),
+      5,
+      'How long after a death the agent is started again; doubled each time',
+    ),
+    'runs.default_harness': setting(z.string().min(1).max(40), 'scripted', 'Which agent program start_agent uses when it is not told'),
+    'runs.linger_seconds': setting(z.number().min(0).max(3_600), 30, 'How long an agent that asked for review has to end by itself'),
+    'runs.wait_max_seconds': setting(z.int().min(1).max(86_400), 900, 'The longest that job_wait waits, over several calls'),
+  },
+  things: [
+    {
+      kind: 'job',
+      async find(tx, ref) {
+        const row = await jobStore(tx).find(ref)
+        return row && { id: row.id, within: { project: row.project_id, task: row.task_id } }
+      },
+    },
+    {
+      kind: 'run',
+      async find(tx, ref) {
+        const row = await runStore(tx).find(ref)
+        return row && { id: row.id, within: { project: row.project_id, task: row.task_id } }
+      },
+    },
+  ],
+  resources: [{ uri: 'signalbox://job/{id}', name: 'job', description: 'One job, by id or handle', tool: 'job_get', argument: 'job_id' }],
+})
+
+export { jobAttention } from './attention.ts'

@@ -1,0 +1,329 @@
+import { z } from 'zod'
+import { refuse } from '../../kernel/error.ts'
+import { redactText } from '../../kernel/redact.ts'
+import { defineTool, type RunContext } from '../../kernel/tool.ts'
+import { HarnessEvent } from '../../ports/harness.ts'
+import { EXIT_REASONS } from '../../ports/runner.ts'
+import { admitToken, endToken } from '../agent/index.ts'
+import { requestReview, reviewsOf } from '../review/index.ts'
+import { taskStore } from '../task/index.ts'
+import { record, type Said } from '../transcript/index.ts'
+import { admit, again, over } from './admission.ts'
+import { overrun } from './budget.ts'
+import { settleRun } from './effects.ts'
+import { aboutRun, askToStop, cancelJob, jobHandle, putBack } from './rules.ts'
+import { runEnded, runProgressed, runStarted } from './schema.ts'
+import { type Next, whatNext } from './settle.ts'
+import { type JobRow, jobStore, type RunRow, runStore } from './store.ts'
+
+/** What the daemon tells of runs. Each is one transaction, and says the same when it is said again. */
+const internal = { impact: 'write', profile: 'maintainer', internal: true, output: z.strictObject({}) } as const
+const Told = z.strictObject({ run_id: z.string() })
+const Exit = z.strictObject({
+  reason: z.enum(EXIT_REASONS),
+  code: z.int().nullable(),
+  signal: z.string().nullable(),
+  detail: z.string(),
+  at: z.number().optional(),
+})
+
+export const prepared = defineTool({
+  ...internal,
+  name: 'run_prepared',
+  title: 'A run has its token',
+  description: 'The secret lies in a file of the run; here its hash becomes a token of the agent.',
+  input: Told.extend({ host: z.string(), token_hash: z.string().nullable() }),
+  async run(ctx, { run_id, host, token_hash }) {
+    const run = await requireRun(ctx, run_id)
+    if (run.state === 'ended') return {}
+    const token_id = token_hash && run.agent_id ? await admitToken(ctx, run.agent_id, token_hash) : null
+    await runStore(ctx.tx).update(run.id, { host, token_id })
+    return {}
+  },
+})
+
+export const started = defineTool({
+  ...internal,
+  name: 'run_started',
+  title: 'A run has its process',
+  description: 'The runner has written down who it is.',
+  input: Told.extend({ host: z.string(), pid: z.int(), started: z.string(), boot: z.string() }),
+  async run(ctx, { run_id, host, pid, started: process_started, boot }) {
+    const run = await requireRun(ctx, run_id)
+    if (run.state !== 'starting') return {}
+    const now = { state: 'running', host, pid, process_started, boot, started_at: ctx.now, heard_at: ctx.now } as const
+    await runStore(ctx.tx).update(run.id, now)
+    ctx.emit(runStarted(aboutRun(run), { job_id: run.job_id, harness: run.harness, host }))
+    return {}
+  },
+})
+
+export const progressed = defineTool({
+  ...internal,
+  name: 'run_progressed',
+  title: 'A run has printed something',
+  description: 'What it means, how far it was read, and what the program is to be told.',
+  input: Told.extend({
+    step: z.int(),
+    offset: z.int(),
+    /** The harness's own, as JSON. */
+    state: z.string(),
+    events: z.array(HarnessEvent),
+    send: z.array(z.string()),
+    signal: z.literal('SIGINT').optional(),
+    /** The job that wanted it said. */
+    job_id: z.string().optional(),
+  }),
+  async run(ctx, input) {
+    const run = await requireRun(ctx, input.run_id)
+    if (run.state === 'ended') return {}
+    if (run.step !== input.step) return refuse('CONFLICT', `That run is at step ${run.step}, not ${input.step}.`)
+    const { changes, said } = fold(run, input.events)
+    const inputs = [...input.send.map((data) => ({ data, signal: null })), ...(input.signal ? [{ data: null, signal: input.signal }] : [])]
+    const next = { ...run, ...changes, spool_offset: input.offset, harness_state: input.state, heard_at: ctx.now }
+    next.inputs += inputs.length
+    if (!(await runStore(ctx.tx).advance(run, next))) return refuse('CONFLICT', 'That run was taken a step further by somebody else.')
+    for (const [i, { data, signal }] of inputs.entries()) {
+      const job_id = i === inputs.length - 1 ? (input.job_id ?? null) : null
+      await runStore(ctx.tx).addInput({ run_id: run.id, seq: run.inputs + i + 1, data, signal, job_id, sent: 0 })
+    }
+    await record(ctx, { run: run.id, task: run.task_id }, said)
+    const reason = overrun(next, ctx.now)
+    if (reason && next.stop_asked === null) {
+      await runStore(ctx.tx).update(run.id, { failure: reason })
+      await askToStop(ctx, next, 'budget')
+    }
+    if (said.length) ctx.emit(runProgressed(aboutRun(run), { job_id: run.job_id, turns: next.turns, entries: said.length }))
+    return {}
+  },
+})
+
+export const sent = defineTool({
+  ...internal,
+  name: 'run_sent',
+  title: 'An input has arrived',
+  description: 'The runner has it; a message that it belongs to is delivered.',
+  input: Told.extend({ seq: z.int() }),
+  async run(ctx, { run_id, seq }) {
+    const store = runStore(ctx.tx)
+    const input = await store.input(run_id, seq)
+    await store.sent(run_id, seq)
+    const job = input?.job_id ? await jobStore(ctx.tx).find(input.job_id) : undefined
+    if (job?.state === 'running') await over(ctx, job, 'succeeded', null, null)
+    return {}
+  },
+})
+
+export const unheard = defineTool({
+  ...internal,
+  name: 'run_unheard',
+  title: 'A message cannot be delivered',
+  description: 'The program takes none, or none now.',
+  input: z.strictObject({ job_id: z.string(), reason: z.string() }),
+  async run(ctx, { job_id, reason }) {
+    const job = await jobStore(ctx.tx).find(job_id)
+    if (job?.state === 'running') await over(ctx, job, 'failed', 'INVALID_AGENT_STATE', reason)
+    return {}
+  },
+})
+
+export const ended = defineTool({
+  ...internal,
+  name: 'run_ended',
+  title: 'A run has ended',
+  description: 'Nothing of it lives any more. Its token ends with it.',
+  input: Told.extend({ exit: Exit, events: z.array(HarnessEvent) }),
+  async run(ctx, { run_id, exit, events }) {
+    const run = await requireRun(ctx, run_id)
+    if (run.state === 'ended') return {}
+    const { changes, said } = fold(run, events)
+    const detail = redactText(exit.detail)
+    const facts = { exit_reason: exit.reason, exit_code: exit.code, exit_signal: exit.signal, exit_detail: detail }
+    await runStore(ctx.tx).update(run.id, { ...changes, ...facts, state: 'ended', ended_at: ctx.now, open_calls: 0 })
+    await record(ctx, { run: run.id, task: run.task_id }, said)
+    if (run.token_id) await endToken(ctx, run.token_id, 'run ended')
+    ctx.emit(runEnded(aboutRun(run), { job_id: run.job_id, reason: exit.reason, detail }))
+    for (const { job_id } of await runStore(ctx.tx).unsent(run.id)) await failOpen(ctx, job_id, 'The run ended before it arrived.')
+    ctx.enqueue(settleRun({ run_id }, { queue: run.id }))
+    return {}
+  },
+})
+
+export const settled = defineTool({
+  ...internal,
+  name: 'run_settled',
+  title: 'What a run has left is known',
+  description: 'Decides what comes next for its job and its task.',
+  input: Told.extend({ ahead: z.int(), dirty: z.int(), fingerprint: z.string() }),
+  async run(ctx, { run_id, ...work }) {
+    const run = await requireRun(ctx, run_id)
+    const job = await jobStore(ctx.tx).find(run.job_id)
+    if (job?.state !== 'running' || job.run_id !== run.id) return {}
+    await runStore(ctx.tx).update(run.id, { fingerprint: work.fingerprint })
+    if (run.kind === 'checks') await settleChecks(ctx, job, run)
+    else await follow(ctx, job, run, await nextOf(ctx, job, run, work))
+    await stopsAreOver(ctx, run)
+    await admit(ctx)
+    return {}
+  },
+})
+
+export const admitNow = defineTool({
+  ...internal,
+  name: 'job_admit',
+  title: 'Look at the line again',
+  description: 'Something that waited for its time, or for a place, may begin.',
+  input: z.strictObject({}),
+  async run(ctx) {
+    await admit(ctx)
+    return {}
+  },
+})
+
+export const reported = defineTool({
+  ...internal,
+  name: 'run_reported',
+  title: 'An agent has handed in its work',
+  description: 'It gets a moment to end by itself; then it is ended.',
+  input: z.strictObject({ task_id: z.string() }),
+  async run(ctx, { task_id }) {
+    const run = await runStore(ctx.tx).livingOf(task_id)
+    if (run?.kind !== 'agent' || run.reported) return {}
+    await runStore(ctx.tx).update(run.id, { reported: 1 })
+    await askToStop(ctx, run, 'stopped', ctx.setting<number>('runs.linger_seconds') * 1_000)
+    return {}
+  },
+})
+
+export const taskOver = defineTool({
+  ...internal,
+  name: 'job_task_over',
+  title: 'A task is over',
+  description: 'Whatever still works on it, or waits to, ends.',
+  input: z.strictObject({ task_id: z.string() }),
+  async run(ctx, { task_id }) {
+    const task = await taskStore(ctx.tx).find(task_id)
+    if (!task || (task.status !== 'DONE' && task.deleted_at === null)) return {}
+    for (const job of await jobStore(ctx.tx).list({ task: task_id, states: ['queued', 'running'] }, undefined, 200))
+      if (await cancelJob(ctx, job)) await over(ctx, job, 'cancelled', null, 'The task is over.')
+    return {}
+  },
+})
+
+async function nextOf(
+  ctx: RunContext,
+  job: JobRow,
+  run: RunRow,
+  work: { ahead: number; dirty: number; fingerprint: string },
+): Promise<Next> {
+  const lives = (await runStore(ctx.tx).ofJob(job.id)).filter((life) => life.resets_at === null)
+  const task = await taskStore(ctx.tx).find(job.task_id)
+  const reviews = await reviewsOf(ctx.tx, job.task_id)
+  return whatNext({
+    run,
+    work,
+    before: lives.filter((life) => life.id < run.id).at(-1),
+    lives: Math.max(1, lives.length),
+    mostLives: ctx.setting('runs.max_lives'),
+    backOffMs: ctx.setting<number>('runs.back_off_seconds') * 1_000,
+    cancelAsked: job.cancel_asked_at !== null,
+    reported:
+      task?.status === 'REVIEW' || reviews.some((round) => round.requested_by === run.agent_id && round.requested_at >= run.created_at),
+    taskOpen: task !== undefined && task.deleted_at === null && task.status !== 'DONE',
+    now: ctx.now,
+  })
+}
+
+async function follow(ctx: RunContext, job: JobRow, run: RunRow, next: Next): Promise<void> {
+  if (next.next === 'again') return again(ctx, job, next.at, 'START_PENDING', `It died: ${next.reason}`)
+  if (next.next === 'parked') return again(ctx, job, next.at, 'START_PENDING', next.reason)
+  const reason = next.next === 'succeeded' ? null : next.reason
+  const handedIn = next.next !== 'cancelled' && next.review !== undefined && (await handIn(ctx, run, next.review))
+  await over(ctx, job, next.next, next.next === 'failed' ? next.code : null, reason)
+  if (!handedIn && reason !== null) await putBack(ctx, job.task_id, `${jobHandle(job)}: ${reason}`)
+}
+
+async function handIn(ctx: RunContext, run: RunRow, summary: string): Promise<boolean> {
+  const task = await taskStore(ctx.tx).find(run.task_id)
+  if (task?.status !== 'IN_PROGRESS') return false
+  await requestReview(ctx, task, { summary, requested_by: run.agent_id ?? ctx.principal.id })
+  return true
+}
+
+async function settleChecks(ctx: RunContext, job: JobRow, run: RunRow): Promise<void> {
+  if (job.cancel_asked_at !== null) await over(ctx, job, 'cancelled', null, 'It was stopped.')
+  else if (run.ok === 1) await over(ctx, job, 'succeeded', null, null)
+  else await over(ctx, job, 'failed', null, run.failure ?? run.exit_detail ?? 'The checks failed.')
+}
+
+/** Whoever asked for the stop hears of it when it is true. */
+async function stopsAreOver(ctx: RunContext, run: RunRow): Promise<void> {
+  const open = await jobStore(ctx.tx).list({ task: run.task_id, states: ['running'] }, undefined, 200)
+  for (const job of open) if (job.action === 'stop_agent') await over(ctx, job, 'succeeded', null, null)
+}
+
+async function failOpen(ctx: RunContext, jobId: string | null, reason: string): Promise<void> {
+  const job = jobId ? await jobStore(ctx.tx).find(jobId) : undefined
+  if (job?.state === 'running') await over(ctx, job, 'failed', 'INVALID_AGENT_STATE', reason)
+}
+
+/** What events do to a run's row, and what of them is kept in its transcript. */
+function fold(run: RunRow, events: z.output<typeof HarnessEvent>[]): { changes: Partial<RunRow>; said: Said[] } {
+  const changed = { ...run }
+  const said: Said[] = []
+  for (const event of events) {
+    switch (event.type) {
+      case 'ready':
+        changed.session = event.session ?? changed.session
+        break
+      case 'turn_started':
+        changed.turns++
+        break
+      case 'text':
+        said.push({ turn: changed.turns, kind: event.from, body: event.text })
+        break
+      case 'tool_call':
+        changed.open_calls++
+        said.push({ turn: changed.turns, kind: 'tool_call', name: event.name, body: event.input })
+        break
+      case 'tool_result':
+        changed.open_calls = Math.max(0, changed.open_calls - 1)
+        said.push({ turn: changed.turns, kind: 'tool_result', body: event.output })
+        break
+      case 'usage':
+        changed.input_tokens += event.input_tokens
+        changed.output_tokens += event.output_tokens
+        changed.cached_tokens += event.cached_tokens
+        changed.cost_micros += Math.round((event.cost_usd ?? 0) * 1_000_000)
+        if (event.estimated) changed.estimated = 1
+        break
+      case 'limit_reached':
+        changed.failure = redactText(event.message)
+        changed.resets_at = event.resets_at
+        said.push({ turn: changed.turns, kind: 'signalbox', body: event.message })
+        break
+      case 'failed':
+        changed.failure ??= redactText(event.reason)
+        said.push({ turn: changed.turns, kind: 'signalbox', body: event.reason })
+        break
+      case 'exited':
+        changed.ok = event.ok ? 1 : 0
+        if (!event.ok) changed.failure ??= redactText(event.reason)
+        break
+      case 'turn_ended':
+      case 'approval_asked':
+        break
+    }
+  }
+  const { session, turns, open_calls, input_tokens, output_tokens, cached_tokens, cost_micros, estimated, failure, resets_at, ok } = changed
+  return {
+    said,
+    changes: { session, turns, open_calls, input_tokens, output_tokens, cached_tokens, cost_micros, estimated, failure, resets_at, ok },
+  }
+}
+
+async function requireRun(ctx: RunContext, id: string): Promise<RunRow> {
+  const run = await runStore(ctx.tx).find(id)
+  if (!run) throw new Error(`the run ${id} is not there`)
+  return run
+}

@@ -1,0 +1,73 @@
+import type { z } from 'zod'
+import { type Refusal, refuse } from '../../kernel/error.ts'
+import type { RunContext } from '../../kernel/tool.ts'
+import { handleOf, type TaskRow, taskStore, transition } from '../task/index.ts'
+import { stopRun } from './effects.ts'
+import { jobCancelling, type Limits } from './schema.ts'
+import { type JobRow, jobStore, type RunRow, runStore } from './store.ts'
+
+/** As stored: checked when it was submitted. */
+export interface JobArguments {
+  harness?: string
+  model?: string
+  repo_id?: string
+  limits?: z.output<typeof Limits>
+  options?: Record<string, unknown>
+  message?: string
+  session?: string
+}
+
+export function jobHandle(job: { number: number }): string {
+  return `J-${job.number}`
+}
+
+export function aboutJob(job: JobRow) {
+  return { subject: job.id, project: job.project_id, task: job.task_id }
+}
+
+export function aboutRun(run: RunRow) {
+  return { subject: run.id, project: run.project_id, task: run.task_id }
+}
+
+/** What Signalbox does by itself is for AUTO tasks that are open and wait for nobody. */
+export function notAuto(task: TaskRow): Refusal | undefined {
+  if (task.status === 'DONE')
+    return refuse('INVALID_TRANSITION', `${handleOf(task)} is done.`, {
+      hint: 'Reopen it first.',
+      next_tool: 'task_move',
+      next_arguments: { task_id: handleOf(task), status: 'BACKLOG' },
+    })
+  if (task.task_type === 'AUTO') return undefined
+  return refuse(
+    'INVALID_INPUT',
+    `${handleOf(task)} is a PAIR task: a person works on it with an agent in a terminal. Jobs are for AUTO tasks.`,
+    {
+      hint: 'Make it an AUTO task, then submit the job again.',
+      next_tool: 'task_update',
+      next_arguments: { task_id: handleOf(task), task_type: 'AUTO' },
+    },
+  )
+}
+
+/** Tells a run to end. What was asked for first holds. */
+export async function askToStop(ctx: RunContext, run: RunRow, why: 'stopped' | 'budget', delayMs = 0): Promise<void> {
+  if (run.state === 'ended' || run.stop_asked !== null) return
+  if (!delayMs) await runStore(ctx.tx).update(run.id, { stop_asked: why })
+  ctx.enqueue(stopRun({ run_id: run.id, why }, delayMs ? { delayMs } : { queue: run.id }))
+}
+
+/** Of a job that has a run, the end comes with the run's. True when it is over at once. */
+export async function cancelJob(ctx: RunContext, job: JobRow): Promise<boolean> {
+  const run = job.run_id ? await runStore(ctx.tx).find(job.run_id) : undefined
+  if (job.state === 'queued' || !run || run.state === 'ended') return true
+  await jobStore(ctx.tx).update(job.id, { cancel_asked_at: job.cancel_asked_at ?? ctx.now })
+  await askToStop(ctx, run, 'stopped')
+  if (job.cancel_asked_at === null) ctx.emit(jobCancelling(aboutJob(job), { handle: jobHandle(job), action: job.action }))
+  return false
+}
+
+/** A task that nobody works on any more is back on the board, with the reason. */
+export async function putBack(ctx: RunContext, taskId: string, reason: string): Promise<void> {
+  const task = await taskStore(ctx.tx).find(taskId)
+  if (task?.status === 'IN_PROGRESS' && task.deleted_at === null) await transition(ctx, task, 'BACKLOG', reason.slice(0, 500))
+}

@@ -1,0 +1,116 @@
+import { z } from 'zod'
+import { defineEvent } from '../../kernel/event.ts'
+import { Timestamp } from '../../kernel/schema.ts'
+import { JobId, RunId } from '../ids.ts'
+
+/**
+ * | job state | means                                                                          |
+ * |-----------|--------------------------------------------------------------------------------|
+ * | queued    | it waits for a place, for its time (a quota, a back-off), or for a dependency  |
+ * | running   | its run lives, or is being made or ended                                       |
+ * | succeeded, failed, cancelled | it is over, and so is its run                               |
+ *
+ * A job whose run died goes back to `queued`: it is over only when nothing of it will run again.
+ */
+export const JOB_STATES = ['queued', 'running', 'succeeded', 'failed', 'cancelled'] as const
+export type JobState = (typeof JOB_STATES)[number]
+export const OPEN_STATES: readonly JobState[] = ['queued', 'running']
+
+/** `starting`: its worktree and process are being made. `running`: its process is there. */
+export const RUN_STATES = ['starting', 'running', 'ended'] as const
+export type RunState = (typeof RUN_STATES)[number]
+
+export const ACTIONS = ['start_agent', 'stop_agent', 'message_agent', 'resume_agent', 'run_checks'] as const
+export type ActionName = (typeof ACTIONS)[number]
+export const Action = z.enum(ACTIONS)
+
+/** Money in millionths of a dollar, so that sums stay exact. */
+export const MICROS = 1_000_000
+
+const Amounts = {
+  minutes: z.number().gt(0).max(100_000),
+  turns: z.int().min(1).max(1_000_000),
+  tokens: z.int().min(1).max(1_000_000_000_000),
+  cost_usd: z.number().gt(0).max(1_000_000),
+}
+
+/** What a run may use. */
+export const Limits = z.strictObject({
+  minutes: Amounts.minutes.optional().describe('Wall clock'),
+  turns: Amounts.turns.optional(),
+  tokens: Amounts.tokens.optional().describe('Input and output together'),
+  cost_usd: Amounts.cost_usd.optional(),
+})
+
+export const Budget = z.strictObject({
+  minutes: Amounts.minutes.nullable().optional(),
+  turns: Amounts.turns.nullable().optional(),
+  tokens: Amounts.tokens.nullable().optional(),
+  cost_usd: Amounts.cost_usd.nullable().optional(),
+})
+
+export const Amount = z.strictObject({ minutes: z.number(), turns: z.int(), tokens: z.int(), cost_usd: z.number() })
+
+export const JobView = z.strictObject({
+  id: JobId,
+  handle: z.string(),
+  task_id: z.string(),
+  action: Action,
+  state: z.enum(JOB_STATES),
+  code: z.string().nullable().describe('START_PENDING while it waits; the reason of a failure by its code'),
+  reason: z.string().nullable(),
+  position: z.int().nullable().describe('Place in the line; null when it is in none'),
+  run_id: z.string().nullable(),
+  lives: z.int().describe('Runs that it has had'),
+  cancel_requested: z.boolean(),
+  submitted_by: z.string(),
+  not_before: Timestamp.nullable(),
+  created_at: Timestamp,
+  started_at: Timestamp.nullable(),
+  ended_at: Timestamp.nullable(),
+})
+
+export const RunView = z.strictObject({
+  id: RunId,
+  job_id: z.string(),
+  task_id: z.string(),
+  agent_id: z.string().nullable(),
+  kind: z.enum(['agent', 'checks']),
+  harness: z.string(),
+  model: z.string().nullable(),
+  state: z.enum(RUN_STATES),
+  life: z.int(),
+  host: z.string().nullable(),
+  pid: z.int().nullable(),
+  turns: z.int(),
+  input_tokens: z.int(),
+  output_tokens: z.int(),
+  cost_usd: z.number(),
+  estimated: z.boolean().describe('The program does not report this itself'),
+  limits: Limits,
+  heard_at: Timestamp.describe('When it last printed something'),
+  can_message: z.boolean(),
+  outcome: z.string().nullable(),
+  exit_code: z.int().nullable(),
+  created_at: Timestamp,
+  started_at: Timestamp.nullable(),
+  ended_at: Timestamp.nullable(),
+})
+
+const About = z.strictObject({ handle: z.string(), action: Action })
+
+export const jobSubmitted = defineEvent('job.submitted', About.extend({ state: z.enum(JOB_STATES) }))
+export const jobStarted = defineEvent('job.started', About.extend({ run_id: z.string().nullable() }))
+export const jobQueued = defineEvent('job.queued', About.extend({ reason: z.string(), not_before: Timestamp.nullable() }))
+export const jobCancelling = defineEvent('job.cancelling', About)
+export const jobEnded = defineEvent(
+  'job.ended',
+  About.extend({ state: z.enum(JOB_STATES), code: z.string().nullable(), reason: z.string().nullable() }),
+)
+
+const OfRun = z.strictObject({ job_id: z.string() })
+export const runStarted = defineEvent('run.started', OfRun.extend({ harness: z.string(), host: z.string() }))
+export const runProgressed = defineEvent('run.progressed', OfRun.extend({ turns: z.int(), entries: z.int() }))
+export const runInput = defineEvent('run.input', OfRun.extend({ from: z.string() }))
+export const runEnded = defineEvent('run.ended', OfRun.extend({ reason: z.string(), detail: z.string() }))
+export const budgetSet = defineEvent('budget.set', Budget)

@@ -1,0 +1,81 @@
+import type { Code } from '../../kernel/error.ts'
+import { iso } from '../../kernel/schema.ts'
+import type { WorkState } from '../../ports/git.ts'
+import type { RunRow } from './store.ts'
+
+/** Everything that decides what comes after a run. */
+export interface Ending {
+  run: RunRow
+  /** The life before this one in the same job. */
+  before: RunRow | undefined
+  work: Pick<WorkState, 'ahead' | 'dirty' | 'fingerprint'>
+  lives: number
+  mostLives: number
+  backOffMs: number
+  cancelAsked: boolean
+  /** It asked for review: what comes of the task is no longer its matter. */
+  reported: boolean
+  /** Whether there is still something to be done on the task. */
+  taskOpen: boolean
+  now: number
+}
+
+/** `review`: what is handed in for the agent, which did not do so itself. */
+export type Next =
+  | { next: 'succeeded'; review?: string }
+  | { next: 'failed'; code: Code | null; reason: string; review?: string }
+  | { next: 'cancelled'; reason: string }
+  | { next: 'again'; at: number; reason: string }
+  | { next: 'parked'; at: number; reason: string }
+
+const LIMIT_REASONS: Record<string, string> = {
+  wall_clock: 'Its time was up.',
+  output_limit: 'It printed more than it may.',
+}
+
+/**
+ * What comes after a run, the first line that fits:
+ *
+ * | it ended                                              | then                                              |
+ * |-------------------------------------------------------|---------------------------------------------------|
+ * | and had asked for review                              | succeeded                                         |
+ * | its task is done or deleted                           | cancelled, nobody is started again                |
+ * | because somebody stopped it                           | cancelled                                         |
+ * | at a limit                                            | failed, with the limit                            |
+ * | because the provider gives no more                    | parked until the provider does                    |
+ * | by itself and well, with work to show                 | succeeded: the work is handed in for it           |
+ * | by itself and well, with nothing to show              | failed                                            |
+ * | as the life before it, and nothing changed meanwhile  | failed: it would only do so again                 |
+ * | after as many lives as it may have                    | failed; what is committed is handed in            |
+ * | in any other way                                      | again, after a back-off                           |
+ */
+export function whatNext(ending: Ending): Next {
+  const { run, work } = ending
+  const failure = run.failure ?? run.exit_detail ?? run.exit_reason ?? 'It ended.'
+  if (ending.reported) return { next: 'succeeded' }
+  if (!ending.taskOpen) return { next: 'cancelled', reason: 'The task is over.' }
+  if (ending.cancelAsked || run.stop_asked === 'stopped') return { next: 'cancelled', reason: 'It was stopped.' }
+  if (run.stop_asked === 'budget') return { next: 'failed', code: 'BUDGET_EXHAUSTED', reason: failure }
+  const limit = LIMIT_REASONS[run.exit_reason ?? '']
+  if (limit) return { next: 'failed', code: 'BUDGET_EXHAUSTED', reason: limit }
+  if (run.resets_at !== null) return { next: 'parked', at: run.resets_at, reason: `${failure} It goes on at ${iso(run.resets_at)}.` }
+  const commits = `${work.ahead} ${work.ahead === 1 ? 'commit' : 'commits'}`
+  if (run.ok === 1) {
+    if (work.ahead) return { next: 'succeeded', review: `The agent ended well, without asking for review itself. It left ${commits}.` }
+    const left = work.dirty ? `It left ${work.dirty} changed files that it did not commit.` : 'It changed nothing.'
+    return { next: 'failed', code: null, reason: `It ended without asking for review. ${left}` }
+  }
+  if (sameAgain(ending)) return { next: 'failed', code: null, reason: `Twice the same, and nothing changed in between: ${failure}` }
+  if (ending.lives >= ending.mostLives) {
+    const reason = `It died ${ending.lives} times, at last so: ${failure}`
+    return { next: 'failed', code: null, reason, ...(work.ahead ? { review: `${reason} It left ${commits}.` } : {}) }
+  }
+  const at = ending.now + ending.backOffMs * 2 ** (ending.lives - 1)
+  return { next: 'again', at, reason: failure }
+}
+
+/** A machine that fails in the same way on the same tree will do so for ever. A lost process says nothing of the kind. */
+function sameAgain({ run, before, work }: Ending): boolean {
+  if (!before || run.exit_reason === 'runner_lost' || run.exit_signal === 'SIGKILL') return false
+  return before.failure === run.failure && before.exit_code === run.exit_code && before.fingerprint === work.fingerprint
+}

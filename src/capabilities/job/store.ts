@@ -1,0 +1,256 @@
+import { type Kysely, sql } from 'kysely'
+import { statement } from '../../db/statement.ts'
+import { tables } from '../../db/tables.ts'
+import type { Tx } from '../../kernel/storage.ts'
+import type { Meter } from '../../ports/harness.ts'
+import type { ActionName, JobState, RunState } from './schema.ts'
+
+export interface JobRow {
+  id: string
+  number: number
+  task_id: string
+  project_id: string
+  action: ActionName
+  arguments: string
+  state: JobState
+  code: string | null
+  reason: string | null
+  priority: number
+  submitted_by: string
+  /** How many runs it has had. */
+  lives: number
+  /** The one it has now, or had last. */
+  run_id: string | null
+  not_before: number
+  cancel_asked_at: number | null
+  created_at: number
+  started_at: number | null
+  ended_at: number | null
+}
+
+export interface RunRow {
+  id: string
+  job_id: string
+  task_id: string
+  project_id: string
+  work_id: string
+  agent_id: string | null
+  token_id: string | null
+  kind: 'agent' | 'checks'
+  harness: string
+  options: string
+  model: string | null
+  /** What the program itself resumes by. */
+  session: string | null
+  /** The daemon on whose machine it runs. */
+  host: string | null
+  state: RunState
+  life: number
+  pid: number | null
+  process_started: string | null
+  boot: string | null
+  spool_offset: number
+  /** Grows with every change of the harness's state: of two who follow one run, one is refused. */
+  step: number
+  harness_state: string
+  /** How many inputs it was given. */
+  inputs: number
+  limits: string
+  turns: number
+  input_tokens: number
+  output_tokens: number
+  cached_tokens: number
+  cost_micros: number
+  estimated: number
+  /** Tools that it called and that have not answered. */
+  open_calls: number
+  heard_at: number
+  stop_asked: string | null
+  /** It asked for review, and gets a moment to end by itself. */
+  reported: number
+  failure: string | null
+  resets_at: number | null
+  ok: number | null
+  exit_reason: string | null
+  exit_code: number | null
+  exit_signal: string | null
+  exit_detail: string | null
+  fingerprint: string | null
+  created_at: number
+  started_at: number | null
+  ended_at: number | null
+}
+
+export interface InputRow {
+  run_id: string
+  seq: number
+  data: string | null
+  signal: 'SIGINT' | null
+  /** The job that asked for it, which is over when it has arrived. */
+  job_id: string | null
+  sent: number
+}
+
+interface Tables {
+  jobs: JobRow
+  runs: RunRow
+  run_inputs: InputRow
+  budgets: { subject: string; meter: Meter; amount: number }
+}
+
+type Db = Kysely<Tables>
+
+export interface Spent {
+  wall_clock: number
+  turns: number
+  tokens: number
+  cost: number
+}
+
+/** The newest job that has to do with an agent at work: what a task's attention is told by. One statement for a whole board. */
+const latestOf = (db: Db, tasks: string[]) =>
+  db
+    .selectFrom('jobs as j')
+    .leftJoin('runs as r', 'r.id', 'j.run_id')
+    .select(['j.task_id', 'j.number', 'j.state', 'j.code', 'j.reason', 'j.not_before', 'j.ended_at', 'r.state as run_state'])
+    .select(['r.heard_at', 'r.open_calls', 'r.harness', 'r.resets_at'])
+    .where('j.task_id', 'in', tasks)
+    .where('j.action', 'in', ['start_agent', 'resume_agent'])
+    .orderBy('j.number', 'desc')
+
+const latestOfOne = statement((db: Db, { task }: { task: string }) => latestOf(db, [task]).limit(1))
+
+export function jobStore(tx: Tx) {
+  const db = tables<Tables>(tx)
+  return {
+    find: (ref: string) =>
+      db
+        .selectFrom('jobs')
+        .selectAll()
+        .where(ref.startsWith('J-') ? 'number' : 'id', '=', ref.startsWith('J-') ? Number(ref.slice(2)) : ref)
+        .executeTakeFirst(),
+    insert: (row: JobRow) => db.insertInto('jobs').values(row).execute(),
+    update: (id: string, changes: Partial<JobRow>) => db.updateTable('jobs').set(changes).where('id', '=', id).execute(),
+
+    list: (filter: { task?: string; project?: string; states?: JobState[] }, before: number | undefined, limit: number) =>
+      db
+        .selectFrom('jobs')
+        .selectAll()
+        .$if(filter.task !== undefined, (rest) => rest.where('task_id', '=', filter.task as string))
+        .$if(filter.project !== undefined, (rest) => rest.where('project_id', '=', filter.project as string))
+        .$if(filter.states !== undefined, (rest) => rest.where('state', 'in', filter.states as JobState[]))
+        .$if(before !== undefined, (rest) => rest.where('number', '<', before as number))
+        .orderBy('number', 'desc')
+        .limit(limit)
+        .execute(),
+
+    /** In the order in which they begin, those that wait for their time too. */
+    inLine: (limit: number) =>
+      db.selectFrom('jobs').selectAll().where('state', '=', 'queued').orderBy('priority', 'desc').orderBy('number').limit(limit).execute(),
+
+    /** The one job that may start agents on a task at a time. */
+    openOf: (task: string) =>
+      db
+        .selectFrom('jobs')
+        .selectAll()
+        .where('task_id', '=', task)
+        .where('state', 'in', ['queued', 'running'])
+        .where('action', 'in', ['start_agent', 'resume_agent', 'run_checks'])
+        .executeTakeFirst(),
+
+    latest: async (tasks: string[]) =>
+      tasks.length === 1 ? latestOfOne.all(tx, { task: tasks[0] as string }) : tasks.length ? latestOf(db, tasks).execute() : [],
+  }
+}
+
+export function runStore(tx: Tx) {
+  const db = tables<Tables>(tx)
+  return {
+    find: (id: string) => db.selectFrom('runs').selectAll().where('id', '=', id).executeTakeFirst(),
+    insert: (row: RunRow) => db.insertInto('runs').values(row).execute(),
+    update: (id: string, changes: Partial<RunRow>) => db.updateTable('runs').set(changes).where('id', '=', id).execute(),
+
+    /** False when somebody else has taken that step. */
+    advance: async (run: RunRow, changes: Partial<RunRow>) => {
+      const result = await db
+        .updateTable('runs')
+        .set({ ...changes, step: run.step + 1 })
+        .where('id', '=', run.id)
+        .where('step', '=', run.step)
+        .executeTakeFirst()
+      return result.numUpdatedRows === 1n
+    },
+
+    ofTask: (task: string, before: string | undefined, limit: number) =>
+      db
+        .selectFrom('runs')
+        .selectAll()
+        .where('task_id', '=', task)
+        .$if(before !== undefined, (rest) => rest.where('id', '<', before as string))
+        .orderBy('id', 'desc')
+        .limit(limit)
+        .execute(),
+
+    ofJob: (job: string) => db.selectFrom('runs').selectAll().where('job_id', '=', job).orderBy('id').execute(),
+
+    /** Those that live on a host, to be followed. */
+    livingOn: (host: string) =>
+      db.selectFrom('runs').selectAll().where('state', '=', 'running').where('host', '=', host).orderBy('id').execute(),
+
+    livingOf: (task: string) =>
+      db.selectFrom('runs').selectAll().where('task_id', '=', task).where('state', '!=', 'ended').executeTakeFirst(),
+
+    /** How many have a place, by project. */
+    living: async () => {
+      const rows = await db
+        .selectFrom('runs')
+        .select(['project_id', (eb) => eb.fn.countAll().as('n')])
+        .where('state', '!=', 'ended')
+        .groupBy('project_id')
+        .execute()
+      return new Map(rows.map((row) => [row.project_id, Number(row.n)]))
+    },
+
+    /** What the runs of a task or project have used. Of those that live it is what they have used so far. */
+    spent: async (where: 'task_id' | 'project_id', id: string, now: number): Promise<Spent> => {
+      const row = await db
+        .selectFrom('runs')
+        .select([
+          sql<number>`COALESCE(SUM(COALESCE(ended_at, ${now}) - started_at), 0)`.as('ms'),
+          sql<number>`COALESCE(SUM(turns), 0)`.as('turns'),
+          sql<number>`COALESCE(SUM(input_tokens + output_tokens), 0)`.as('tokens'),
+          sql<number>`COALESCE(SUM(cost_micros), 0)`.as('micros'),
+        ])
+        .where(where, '=', id)
+        .where('kind', '=', 'agent')
+        .executeTakeFirst()
+      const { ms = 0, turns = 0, tokens = 0, micros = 0 } = row ?? {}
+      return { wall_clock: Number(ms), turns: Number(turns), tokens: Number(tokens), cost: Number(micros) }
+    },
+
+    livingIn: (where: 'task_id' | 'project_id', id: string) =>
+      db.selectFrom('runs').selectAll().where(where, '=', id).where('state', '!=', 'ended').where('kind', '=', 'agent').execute(),
+
+    addInput: (row: InputRow) => db.insertInto('run_inputs').values(row).execute(),
+    unsent: (run: string) =>
+      db.selectFrom('run_inputs').selectAll().where('run_id', '=', run).where('sent', '=', 0).orderBy('seq').execute(),
+    sent: (run: string, seq: number) =>
+      db.updateTable('run_inputs').set({ sent: 1 }).where('run_id', '=', run).where('seq', '=', seq).execute(),
+    input: (run: string, seq: number) =>
+      db.selectFrom('run_inputs').selectAll().where('run_id', '=', run).where('seq', '=', seq).executeTakeFirst(),
+  }
+}
+
+export function budgetStore(tx: Tx) {
+  const db = tables<Tables>(tx)
+  return {
+    of: async (subject: string): Promise<Partial<Record<Meter, number>>> => {
+      const rows = await db.selectFrom('budgets').selectAll().where('subject', '=', subject).execute()
+      return Object.fromEntries(rows.map((row) => [row.meter, row.amount]))
+    },
+    set: async (subject: string, meter: Meter, amount: number | null) => {
+      await db.deleteFrom('budgets').where('subject', '=', subject).where('meter', '=', meter).execute()
+      if (amount !== null) await db.insertInto('budgets').values({ subject, meter, amount }).execute()
+    },
+  }
+}

@@ -1,0 +1,98 @@
+import { z } from 'zod'
+import { refuse } from '../../kernel/error.ts'
+import { defineEvent } from '../../kernel/event.ts'
+import { iso, Timestamp } from '../../kernel/schema.ts'
+import { defineTool, type RunContext } from '../../kernel/tool.ts'
+import { TaskId } from '../ids.ts'
+import { about, Body, handleOf, requireTask, type TaskRow, transition } from '../task/index.ts'
+import { type ReviewRow, reviewStore } from './store.ts'
+
+const ReviewView = z.strictObject({
+  id: z.string(),
+  task_id: z.string(),
+  round: z.int(),
+  summary: z.string(),
+  reviewer_prompt: z.string().nullable(),
+  requested_by: z.string(),
+  requested_at: Timestamp,
+})
+
+export const reviewRequested = defineEvent(
+  'review.requested',
+  z.strictObject({ handle: z.string(), round: z.int(), requested_by: z.string() }),
+)
+
+export const request = defineTool({
+  name: 'review_request',
+  title: 'Ask for review',
+  description: 'Hand in the work on your task: it moves to REVIEW with your summary. Commit everything first.',
+  input: z.strictObject({
+    task_id: TaskId.optional().describe('Default: the task that is yours'),
+    summary: Body.describe('What you did, and how you know that every criterion is met'),
+    reviewer_prompt: Body.optional().describe('What a reviewer should look at in particular'),
+  }),
+  output: z.strictObject({ review: ReviewView, status: z.literal('REVIEW') }),
+  example: { task_id: 'T-1', summary: 'Sign-in uses tokens; all tests pass.' },
+  impact: 'write',
+  profile: 'pair_worker',
+  core: true,
+  async run(ctx, input) {
+    const id = input.task_id ?? ctx.principal.scope.task
+    if (!id) return refuse('INVALID_INPUT', 'Which task? None is assigned to you: give task_id.')
+    const task = await requireTask(ctx, id)
+    if (task.status !== 'IN_PROGRESS')
+      return refuse('INVALID_TRANSITION', `${handleOf(task)} is ${task.status}; only work IN_PROGRESS is handed in.`, {
+        next_tool: 'task_get',
+        next_arguments: { task_id: handleOf(task) },
+      })
+    const { summary, reviewer_prompt } = input
+    const review = await requestReview(ctx, task, { summary, reviewer_prompt, requested_by: ctx.principal.id })
+    return { review: reviewView(review), status: 'REVIEW' as const }
+  },
+})
+
+export const list = defineTool({
+  name: 'review_list',
+  title: 'List reviews',
+  description: 'The rounds of review of a task, oldest first, with what was handed in.',
+  input: z.strictObject({ task_id: TaskId }),
+  output: z.strictObject({ reviews: z.array(ReviewView) }),
+  example: { task_id: 'T-1' },
+  impact: 'read',
+  profile: 'viewer',
+  async look(ctx, input) {
+    return { reviews: (await reviewStore(ctx.view).ofTask(input.task_id)).map(reviewView) }
+  },
+})
+
+/** One round: the row, the status and the event in one step. */
+export async function requestReview(
+  ctx: RunContext,
+  task: TaskRow,
+  handedIn: { summary: string; reviewer_prompt?: string; requested_by: string },
+): Promise<ReviewRow> {
+  const store = reviewStore(ctx.tx)
+  const review: ReviewRow = {
+    id: ctx.id('review'),
+    task_id: task.id,
+    project_id: task.project_id,
+    round: (await store.ofTask(task.id)).length + 1,
+    summary: handedIn.summary,
+    reviewer_prompt: handedIn.reviewer_prompt ?? null,
+    requested_by: handedIn.requested_by,
+    requested_at: ctx.now,
+  }
+  await store.insert(review)
+  await transition(ctx, task, 'REVIEW', null)
+  ctx.emit(
+    reviewRequested(
+      { ...about(task), subject: review.id },
+      { handle: handleOf(task), round: review.round, requested_by: review.requested_by },
+    ),
+  )
+  return review
+}
+
+function reviewView({ project_id: _, requested_at, ...row }: ReviewRow): z.output<typeof ReviewView> {
+  return { ...row, requested_at: iso(requested_at) }
+}

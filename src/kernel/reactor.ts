@@ -1,0 +1,26 @@
+import type { LoggedEvent } from './event.ts'
+import type { Tx } from './storage.ts'
+import type { Ports } from './tool.ts'
+
+export interface ReactorContext {
+  readonly view: Tx
+  readonly ports: Ports
+  /** Aborted when the daemon stops. */
+  readonly signal: AbortSignal
+  /** Tells of every event of this type, as it is committed, until the daemon stops. */
+  on(type: string, listener: (event: LoggedEvent) => void): void
+  /** Tells what was seen, through an internal tool, as `system`. Rejects when the tool refuses. */
+  report(tool: string, input: Record<string, unknown>): Promise<Record<string, unknown>>
+  /** What went wrong with nobody to hear it. */
+  defect(error: unknown): void
+}
+
+/**
+ * Follows something in the outside world that has no end of its own, as long as the daemon lives. What it has seen is in
+ * rows, so that the next daemon goes on there; what is to be *done* is an effect.
+ */
+export interface Reactor {
+  name: string
+  /** Resolves when it has taken up what was there; what it then does ends soon after the signal. */
+  start(ctx: ReactorContext): Promise<{ ended: () => Promise<void> }>
+}

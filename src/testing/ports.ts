@@ -1,0 +1,12 @@
+import { createGit } from '../adapters/git-cli/index.ts'
+import type { AppOptions } from '../daemon/app.ts'
+import { FakeRunner, fakeHarness, harnessesOf } from './fakes/runs.ts'
+
+/** What an app in the test's own process stands on: real git, processes that are played. */
+export function testSurroundings(host = 'here'): Pick<AppOptions, 'ports' | 'hostName' | 'address'> {
+  return {
+    ports: { git: createGit(), ownerFile: { stage: async () => {} }, runner: new FakeRunner(), harnesses: harnessesOf(fakeHarness()) },
+    hostName: host,
+    address: Promise.resolve('http://127.0.0.1:9'),
+  }
+}
