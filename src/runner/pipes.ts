@@ -1,0 +1,44 @@
+import { execFileSync } from 'node:child_process'
+import { closeSync, constants, openSync, rmSync } from 'node:fs'
+import { Socket } from 'node:net'
+import { join } from 'node:path'
+
+/**
+ * Real pipes. What Node makes for a child are sockets, and a script that writes to /dev/stdout or reads /dev/stdin cannot open those;
+ * a file in their place would be cut short by the first `> /dev/stdout`.
+ */
+export interface Pipes {
+  /** Ends for the agent; closed here once it has them, or the end of its output would never be seen. */
+  agent: { stdin: number | 'ignore'; stdout: number; stderr: number }
+  out: Socket
+  err: Socket
+  in: Socket | undefined
+  handedOver(): void
+}
+
+export function createPipes(folder: string, withInput: boolean): Pipes {
+  const names = ['out', 'err', ...(withInput ? ['in'] : [])].map((name) => join(folder, `${name}.pipe`))
+  for (const path of names) rmSync(path, { force: true })
+  execFileSync('mkfifo', ['-m', '600', ...names], { stdio: 'pipe' })
+  const [out, err, input] = names.map(openBoth)
+  for (const path of names) rmSync(path)
+  if (!out || !err) throw new Error('a pipe is missing')
+  const given = [out.write, err.write, ...(input ? [input.read] : [])]
+  return {
+    agent: { stdin: input?.read ?? 'ignore', stdout: out.write, stderr: err.write },
+    out: new Socket({ fd: out.read, readable: true, writable: false }),
+    err: new Socket({ fd: err.read, readable: true, writable: false }),
+    in: input && new Socket({ fd: input.write, readable: false, writable: true }),
+    handedOver: () => given.forEach(closeSync),
+  }
+}
+
+/** Through a third end, since each of the two would wait for the other. */
+function openBoth(path: string): { read: number; write: number } {
+  const both = openSync(path, constants.O_RDWR)
+  try {
+    return { read: openSync(path, constants.O_RDONLY), write: openSync(path, constants.O_WRONLY) }
+  } finally {
+    closeSync(both)
+  }
+}
