@@ -28,6 +28,7 @@ export interface Agent {
  */
 const FIRST_PROCESS = 'exec 3>&2 2>/dev/null; (exec "$@" 2>&3 3>&-); exit $?'
 const AGENT_INSIDE = 2
+const FIRST_PROCESS_MS = 1_000
 
 export async function startAgent(spec: Spec, pipes: Pipes): Promise<Agent> {
   const program = findProgram(spec)
@@ -48,13 +49,16 @@ export async function startAgent(spec: Spec, pipes: Pipes): Promise<Agent> {
     root: await processAt(child.pid as number),
     ended,
     async signal(name) {
-      if (!inNamespace) return child.exitCode === null && child.signalCode === null && child.kill(name)
+      if (!inNamespace) return isAlive(child) && child.kill(name)
       const own = await agentInside(child)
       return own !== undefined && signal(own, name)
     },
     async killNamespace() {
+      // With the agent its first process ends, and passes on how. Only when it does not is it killed itself: nobody tells of that.
+      const own = await agentInside(child)
+      if (own && (await signal(own, 'SIGKILL')) && (await endsWithin(FIRST_PROCESS_MS, ended))) return
       const first = await firstInside(child)
-      if (!first || !(await signal(first, 'SIGKILL'))) child.kill('SIGKILL')
+      if (isAlive(child) && !(first && (await signal(first, 'SIGKILL')))) child.kill('SIGKILL')
     },
   }
 }
@@ -93,14 +97,28 @@ function endOf(child: ChildProcess, inNamespace: boolean): Promise<HowItEnded> {
   })
 }
 
+async function endsWithin(ms: number, ended: Promise<unknown>): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<false>((resolve) => {
+    timer = setTimeout(resolve, ms, false)
+  })
+  return Promise.race([ended.then(() => true), late]).finally(() => clearTimeout(timer))
+}
+
 /** A shell passes a signal on as 128 and its number. */
 function throughShell(code: number): HowItEnded {
   const name = Object.entries(system.signals).find(([, number]) => number === code - 128)?.[0]
   return name ? { code: null, signal: name } : { code, signal: null }
 }
 
+function isAlive(child: ChildProcess): boolean {
+  return child.exitCode === null && child.signalCode === null
+}
+
 async function firstInside(child: ChildProcess, all?: Process[]): Promise<Process | undefined> {
-  return (all ?? (await processes())).find((one) => one.parent === child.pid)
+  const first = (all ?? (await processes())).find((one) => one.parent === child.pid)
+  // As long as it is ours its pid is nobody else's.
+  return isAlive(child) ? first : undefined
 }
 
 async function agentInside(child: ChildProcess): Promise<Process | undefined> {
@@ -108,6 +126,5 @@ async function agentInside(child: ChildProcess): Promise<Process | undefined> {
   const first = await firstInside(child, all)
   if (!first) return undefined
   // Orphans come to the first process as well.
-  for (const one of all) if (one.parent === first.pid && (await pidInside(one.pid)) === AGENT_INSIDE) return one
-  return undefined
+  return all.find((one) => one.parent === first.pid && pidInside(one.pid) === AGENT_INSIDE)
 }

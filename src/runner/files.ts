@@ -1,4 +1,15 @@
-import { closeSync, fsyncSync, ftruncateSync, linkSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  fsyncSync,
+  ftruncateSync,
+  linkSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { dirname } from 'node:path'
 
 /** Whole or absent, and only if it was absent: of two that claim one name exactly one gets true. */
@@ -31,7 +42,7 @@ const RESERVED_BYTES = 4096
 /** Room for a record that must still be written when the disk is full. */
 export function reserve(path: string): { write(text: string): void } {
   const partial = `${path}.reserved`
-  writeThrough(partial, 'w', ' '.repeat(RESERVED_BYTES))
+  writeFileSync(partial, ' '.repeat(RESERVED_BYTES), { mode: 0o600 })
   return {
     write(text) {
       writeThrough(partial, 'r+', text)

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { closeSync, constants, openSync, rmSync } from 'node:fs'
-import { Socket } from 'node:net'
+import { type ConnectOpts, Socket, type SocketConstructorOpts } from 'node:net'
 import { join } from 'node:path'
 
 /**
@@ -10,13 +10,15 @@ import { join } from 'node:path'
 export interface Pipes {
   /** Ends for the agent; closed here once it has them, or the end of its output would never be seen. */
   agent: { stdin: number | 'ignore'; stdout: number; stderr: number }
-  out: Socket
-  err: Socket
+  /** Everything that was printed has been taken. */
+  drained: Promise<unknown>
   in: Socket | undefined
   handedOver(): void
 }
 
-export function createPipes(folder: string, withInput: boolean): Pipes {
+const BUFFER_BYTES = 64 * 1024
+
+export function createPipes(folder: string, withInput: boolean, take: (stream: 'out' | 'err', bytes: Buffer) => void): Pipes {
   const names = ['out', 'err', ...(withInput ? ['in'] : [])].map((name) => join(folder, `${name}.pipe`))
   for (const path of names) rmSync(path, { force: true })
   execFileSync('mkfifo', ['-m', '600', ...names], { stdio: 'pipe' })
@@ -26,11 +28,24 @@ export function createPipes(folder: string, withInput: boolean): Pipes {
   const given = [out.write, err.write, ...(input ? [input.read] : [])]
   return {
     agent: { stdin: input?.read ?? 'ignore', stdout: out.write, stderr: err.write },
-    out: new Socket({ fd: out.read, readable: true, writable: false }),
-    err: new Socket({ fd: err.read, readable: true, writable: false }),
+    drained: Promise.all([drain(out.read, (bytes) => take('out', bytes)), drain(err.read, (bytes) => take('err', bytes))]),
     in: input && new Socket({ fd: input.write, readable: false, writable: true }),
     handedOver: () => given.forEach(closeSync),
   }
+}
+
+/** Through one buffer: with a new one for each read the collector lets them pile up. */
+function drain(fd: number, take: (bytes: Buffer) => void): Promise<void> {
+  const buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES)
+  const callback = (length: number) => {
+    take(buffer.subarray(0, length))
+    return true
+  }
+  // The types know this option only where a connection is made.
+  const options: SocketConstructorOpts & Pick<ConnectOpts, 'onread'> = { fd, readable: true, writable: false, onread: { buffer, callback } }
+  const socket = new Socket(options)
+  socket.on('error', () => socket.destroy())
+  return new Promise((resolve) => socket.once('close', () => resolve()).resume())
 }
 
 /** Through a third end, since each of the two would wait for the other. */

@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, ftruncateSync, openSync, writeSync } from 'node:fs'
+import { closeSync, fsyncSync, ftruncateSync, openSync, writeSync, writevSync } from 'node:fs'
 
 /**
  * Everything an agent printed and was told, in order: `<stream> <epoch ms> <length>[ <seq>]\n<bytes>\n`. The last frame may be torn
@@ -29,10 +29,12 @@ export interface Spool {
 export function createSpool(path: string): Spool {
   const file = openSync(path, 'ax', 0o600)
   let size = 0
-  function write(frame: Buffer): void {
+  function write(...parts: Buffer[]): void {
+    const length = parts.reduce((sum, part) => sum + part.length, 0)
     try {
-      for (let done = 0; done < frame.length; ) done += writeSync(file, frame, done)
-      size += frame.length
+      const done = writevSync(file, parts)
+      if (done < length) writeRest(file, Buffer.concat(parts).subarray(done))
+      size += length
     } catch (error) {
       ftruncateSync(file, size)
       throw error
@@ -43,7 +45,10 @@ export function createSpool(path: string): Spool {
       return size
     },
     append(stream, bytes, seq) {
-      for (let from = 0; from < bytes.length; from += FRAME_BYTES) write(frameOf(stream, bytes.subarray(from, from + FRAME_BYTES), seq))
+      for (let from = 0; from < bytes.length; from += FRAME_BYTES) {
+        const part = bytes.subarray(from, from + FRAME_BYTES)
+        write(headerOf(stream, part.length, seq), part, END)
+      }
     },
     close() {
       fsyncSync(file)
@@ -52,9 +57,14 @@ export function createSpool(path: string): Spool {
   }
 }
 
-function frameOf(stream: Stream, bytes: Buffer, seq: number | undefined): Buffer {
-  const header = `${stream} ${Date.now()} ${bytes.length}${seq === undefined ? '' : ` ${seq}`}\n`
-  return Buffer.concat([Buffer.from(header), bytes, Buffer.from('\n')])
+const END = Buffer.from('\n')
+
+function headerOf(stream: Stream, length: number, seq: number | undefined): Buffer {
+  return Buffer.from(`${stream} ${Date.now()} ${length}${seq === undefined ? '' : ` ${seq}`}\n`)
+}
+
+function writeRest(file: number, rest: Buffer): void {
+  for (let done = 0; done < rest.length; ) done += writeSync(file, rest, done)
 }
 
 /** The whole frames at the beginning of these bytes, and how many bytes they are. */

@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process'
-import { readdir, readFile, stat } from 'node:fs/promises'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { setImmediate as otherWork } from 'node:timers/promises'
 import { promisify } from 'node:util'
 
 export interface Process {
@@ -11,9 +12,12 @@ export interface Process {
 
 const LINUX = process.platform === 'linux'
 
+/** /proc is memory: a hop to another thread for each of its files costs ten times the read. Only so many at a time, though. */
+const AT_A_TIME = 100
+
 /** Pids and start times mean something only within one boot. */
 export async function bootId(): Promise<string> {
-  if (LINUX) return (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim()
+  if (LINUX) return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
   return (await run('sysctl', ['-n', 'kern.bootsessionuuid'])).trim()
 }
 
@@ -30,26 +34,30 @@ export async function isThere({ pid, started }: Pick<Process, 'pid' | 'started'>
 /** Everything that lives on this machine. */
 export async function processes(): Promise<Process[]> {
   if (!LINUX) return parsePs(await run('ps', ['-A', ...PS_COLUMNS]))
-  const found: Process[] = []
-  for (const name of await readdir('/proc')) {
-    const one = /^\d+$/.test(name) ? await fromProc(Number(name)) : undefined
-    if (one) found.push(one)
-  }
-  return found
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
+  return inPortions(pids, (pid) => fromProc(Number(pid)))
 }
 
 /** Those of our own user that were started with this line in their environment. */
 export async function withInEnvironment(line: string, among: Process[]): Promise<Process[]> {
   if (!LINUX) return withInPsEnvironment(line, among)
-  const found: Process[] = []
-  for (const one of among) if (await hasInEnviron(line, one.pid)) found.push(one)
+  return inPortions(among, (one) => (hasInEnviron(line, one.pid) ? one : undefined))
+}
+
+async function inPortions<From, To>(all: From[], take: (one: From) => To | undefined): Promise<To[]> {
+  const found: To[] = []
+  for (const [index, one] of all.entries()) {
+    const taken = take(one)
+    if (taken !== undefined) found.push(taken)
+    if (index % AT_A_TIME === AT_A_TIME - 1) await otherWork()
+  }
   return found
 }
 
-async function hasInEnviron(line: string, pid: number): Promise<boolean> {
+function hasInEnviron(line: string, pid: number): boolean {
   try {
-    if ((await stat(`/proc/${pid}`)).uid !== process.getuid?.()) return false
-    return (await readFile(`/proc/${pid}/environ`, 'latin1')).split('\0').includes(line)
+    if (statSync(`/proc/${pid}`).uid !== process.getuid?.()) return false
+    return readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0').includes(line)
   } catch {
     return false
   }
@@ -65,19 +73,26 @@ async function withInPsEnvironment(line: string, among: Process[]): Promise<Proc
 }
 
 /** Its number inside its innermost namespace. */
-export async function pidInside(pid: number): Promise<number | undefined> {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '')
-  const inside = /^NSpid:.*?(\d+)$/m.exec(status)?.[1]
+export function pidInside(pid: number): number | undefined {
+  const inside = /^NSpid:.*?(\d+)$/m.exec(readIfThere(`/proc/${pid}/status`) ?? '')?.[1]
   return inside === undefined ? undefined : Number(inside)
 }
 
-async function fromProc(pid: number): Promise<Process | undefined> {
-  const line = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => undefined)
+function fromProc(pid: number): Process | undefined {
+  const line = readIfThere(`/proc/${pid}/stat`)
   if (line === undefined) return undefined
   // A program's name stands in brackets and may hold anything, brackets too.
   const [state, parent, ...rest] = line.slice(line.lastIndexOf(')') + 2).split(' ')
   if (state === 'Z' || state === 'X') return undefined
   return { pid, parent: Number(parent), started: rest[17] as string }
+}
+
+function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'latin1')
+  } catch {
+    return undefined
+  }
 }
 
 const PS_COLUMNS = ['-o', 'pid=,ppid=,stat=,lstart=']

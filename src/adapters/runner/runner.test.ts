@@ -325,9 +325,23 @@ describe('limits', () => {
       if (bytes === 100_000_000) break
     }
     expect(largest).toBeLessThanOrEqual(65_536)
-    expect(peakMegabytes(pid)).toBeLessThan(80)
+    expect(peakMegabytes(pid)).toBeLessThan(60)
     await runner.stop(run, 'stopped', 0)
     rmSync(join(folderOf(run), 'spool'))
+  })
+
+  test('[R13] when no more can be kept the run ends, with what was kept and a record that says so', async () => {
+    const run = newRun()
+    const runner = daemon()
+    const { pid } = await runner.start(run, script('echo first; read x; head -c 300000 /dev/zero; sleep 1000', { stdin: 'open' }))
+    await told(runner, run, { upTo: 'first' })
+    // Files of this process may not grow beyond that: a full disk for it alone.
+    execFileSync('prlimit', ['--pid', String(pid), '--fsize=100000'])
+    await runner.send(run, { seq: 1, data: 'go\n' })
+    const { exit, out } = await told(runner, run)
+    expect(exit).toMatchObject({ reason: 'spool_failed', detail: expect.stringContaining('could not be kept: EFBIG') })
+    expect(out.slice(0, 6)).toBe('first\n')
+    expect(await runner.send(run, { seq: 2, data: 'late\n' })).toBe(false)
   })
 
   function peakMegabytes(pid: number): number {
