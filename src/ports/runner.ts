@@ -5,7 +5,7 @@
 export interface Runner {
   /** Its folder, for us alone, made at the first call. */
   folder(run: string): Promise<string>
-  /** A private file in that folder. What an earlier attempt put there stays, so that a secret is minted once. */
+  /** What is in that private file of its folder. What an earlier attempt put there stays, so that a secret is minted once. */
   keep(run: string, name: string, make: () => string): Promise<string>
   /** Resolves when the runner has written down who it is, also when an earlier attempt started it. */
   start(run: string, spec: RunSpec): Promise<Started>
@@ -44,7 +44,8 @@ export interface Started {
 export const STOP_REASONS = ['stopped', 'wall_clock', 'output_limit', 'budget', 'shutdown'] as const
 export type StopReason = (typeof STOP_REASONS)[number]
 
-export const EXIT_REASONS = ['exited', 'spawn_failed', 'runner_lost', ...STOP_REASONS] as const
+/** `spool_failed`: what it printed could not be kept any more, as on a full disk. */
+export const EXIT_REASONS = ['exited', 'spawn_failed', 'runner_lost', 'spool_failed', ...STOP_REASONS] as const
 
 export interface Exit {
   reason: (typeof EXIT_REASONS)[number]

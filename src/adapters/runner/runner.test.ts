@@ -1,0 +1,482 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
+import { ensurePrivateFolder } from '../../daemon/home.ts'
+import type { Exit, Frame, Runner, RunSpec } from '../../ports/runner.ts'
+import { bootId, processAt } from '../../runner/system.ts'
+import { until } from '../../testing/signals.ts'
+import { createRunner, type RunnerOptions } from './index.ts'
+
+const ENTRY = resolve(import.meta.dirname, '../../../dist/runner.js')
+const base = mkdtempSync(join(realpathSync(tmpdir()), 'run-'))
+afterAll(() => rmSync(base, { recursive: true, force: true }))
+
+const NEVER = new AbortController().signal
+const MODES = ['auto', 'marker'] as const
+
+/** What a daemon makes at its start; a second one is the daemon after it. */
+function daemon(options: Partial<RunnerOptions> = {}): Runner {
+  const env = { PATH: process.env.PATH, HOME: process.env.HOME }
+  return createRunner({
+    folder: join(base, 'runs'),
+    sockets: join(base, 's'),
+    entry: ENTRY,
+    privateFolder: ensurePrivateFolder,
+    env,
+    ...options,
+  })
+}
+
+/** Nothing of a test outlives it. */
+function newRun(): string {
+  const run = `run_${randomBytes(8).toString('hex')}`
+  onTestFinished(async () => {
+    await daemon().stop(run, 'shutdown', 0)
+    expect(marked(run)).toEqual([])
+  })
+  return run
+}
+
+const PLAIN: Omit<RunSpec, 'argv'> = {
+  cwd: base,
+  env: {},
+  inherit: [],
+  stdin: 'closed',
+  wallClockMs: null,
+  outputBytes: 1_000_000,
+  graceMs: 5_000,
+}
+
+const script = (text: string, more: Partial<RunSpec> = {}): RunSpec => ({ ...PLAIN, argv: ['/bin/sh', '-c', text], ...more })
+const program = (text: string, more: Partial<RunSpec> = {}): RunSpec => ({ ...PLAIN, argv: [process.execPath, '-e', text], ...more })
+
+/** Waits for whoever ends it. */
+const FOREVER = 'while :; do sleep 1000; done'
+
+interface Told {
+  out: string
+  err: string
+  in: string
+  offset: number
+  exit: Exit | undefined
+}
+
+/** Everything from there to the end, or until the text was printed. */
+async function told(runner: Runner, run: string, { from = 0, upTo }: { from?: number; upTo?: string } = {}): Promise<Told> {
+  const all: Told = { out: '', err: '', in: '', offset: from, exit: undefined }
+  for await (const { frames, offset, exit } of runner.follow(run, from, NEVER)) {
+    for (const { stream, bytes } of frames as Frame[]) all[stream] += bytes.toString()
+    all.offset = offset
+    all.exit = exit
+    if (upTo && `${all.out}${all.err}`.includes(upTo)) break
+  }
+  return all
+}
+
+async function runToEnd(spec: RunSpec, runner = daemon()): Promise<Told & { run: string }> {
+  const run = newRun()
+  await runner.start(run, spec)
+  return { ...(await told(runner, run)), run }
+}
+
+/** The processes that bear a run's marker, by looking at all there are. */
+function marked(run: string): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && environOf(name).includes(`SIGNALBOX_RUN=${run}`))
+    .map(Number)
+}
+
+function environOf(pid: string): string[] {
+  try {
+    if (/\) Z /.test(readFileSync(`/proc/${pid}/stat`, 'latin1'))) return []
+    return readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0').filter(Boolean)
+  } catch {
+    return []
+  }
+}
+
+const folderOf = (run: string) => join(base, 'runs', run)
+
+describe('starting', () => {
+  test('[R1] started by two daemons at once, and again later, a run has one agent', async () => {
+    const run = newRun()
+    const marks = join(base, `${run}.marks`)
+    const spec = script(`echo x >> ${marks}; echo up; ${FOREVER}`)
+    const [one, other] = await Promise.all([daemon().start(run, spec), daemon().start(run, spec)])
+    expect(other).toEqual(one)
+    await told(daemon(), run, { upTo: 'up' })
+    expect(await daemon().start(run, spec)).toEqual(one)
+    expect(await daemon().look(run)).toEqual({ state: 'running', ...one })
+    expect(readFileSync(marks, 'utf8')).toBe('x\n')
+  })
+
+  test('[R1] a run that is stopped before its start has no agent, and ends as it was told', async () => {
+    const run = newRun()
+    expect(await daemon().look(run)).toEqual({ state: 'absent' })
+    await daemon().folder(run)
+    expect(await daemon().look(run)).toEqual({ state: 'prepared' })
+    const exit = await daemon().stop(run, 'budget', 0)
+    expect(exit).toMatchObject({ reason: 'budget', detail: 'It was never started.' })
+    await daemon().start(run, script('echo no'))
+    expect(await told(daemon(), run)).toMatchObject({ out: '', exit })
+  })
+
+  test('[R3] what cannot be started says why, and what to do', async () => {
+    expect(await runToEnd({ ...PLAIN, argv: ['no-such-agent'] })).toMatchObject({
+      exit: { reason: 'spawn_failed', detail: expect.stringContaining('no-such-agent was not found. Install it') },
+    })
+    expect((await runToEnd({ ...PLAIN, argv: ['./nothing'] })).exit?.detail).toContain(`${base}/nothing does not exist`)
+    expect((await runToEnd(script('true', { cwd: '/no/where' }))).exit?.detail).toContain('/no/where')
+  })
+
+  test('[R12] a runner that does not come up is told with its own words', async () => {
+    const broken = join(base, 'broken.mjs')
+    writeFileSync(broken, 'throw new TypeError("out of sorts")')
+    await expect(daemon({ entry: broken }).start(newRun(), script('true'))).rejects.toThrow(/TypeError: out of sorts.*runner[.]log/)
+  })
+})
+
+describe.each(MODES)('with isolation %s', (isolation) => {
+  const runner = daemon({ isolation })
+
+  test('[R2] [R3] output is whole and in order, then comes the exit with its code', async () => {
+    const { exit, out, err } = await runToEnd(script('for i in 1 2 3 4 5; do echo $i; done; echo warn >&2; exit 7'), runner)
+    expect({ out, err }).toEqual({ out: '1\n2\n3\n4\n5\n', err: 'warn\n' })
+    expect(exit).toEqual({ reason: 'exited', code: 7, signal: null, detail: '', at: expect.any(Number) })
+  })
+
+  test('[R3] an agent that is killed ends with that signal', async () => {
+    expect((await runToEnd(script('kill -9 $$'), runner)).exit).toMatchObject({ reason: 'exited', code: null, signal: 'SIGKILL' })
+    expect(await runToEnd(script('kill -TERM $$'), runner)).toMatchObject({ err: '', exit: { signal: 'SIGTERM', code: null } })
+  })
+
+  test('[R4] whoever left its parent, its session and its terminal goes with the run', async () => {
+    const run = newRun()
+    const deaf = `trap "" TERM HUP; ${FOREVER}`
+    const children = [`setsid sh -c '${deaf}' &`, `(setsid sh -c '(${deaf}) & ' &)`, `(${deaf}) &`, `setsid -f sh -c '${FOREVER}'`]
+    await runner.start(run, script(`${children.join('\n')}\necho up; trap 'echo bye; exit 3' TERM; sleep 1000 & wait`))
+    await told(runner, run, { upTo: 'up' })
+    await until(() => marked(run).length > 8)
+    const exit = await runner.stop(run, 'stopped', 300)
+    expect(marked(run)).toEqual([])
+    expect(exit).toMatchObject({ reason: 'stopped', code: 3, signal: null })
+    expect((await told(runner, run)).out).toBe('up\nbye\n')
+  })
+
+  test('[R4] what is left when an agent ends by itself is ended, and holds nobody up', async () => {
+    const { out, exit, run } = await runToEnd(script(`setsid sleep 1000 & (setsid sleep 1000 &); echo done`), runner)
+    expect({ out, exit }).toMatchObject({ out: 'done\n', exit: { reason: 'exited', code: 0 } })
+    expect(marked(run)).toEqual([])
+  })
+
+  test('[R4] a second stop shortens the grace of the first, whose reason stays', async () => {
+    const run = newRun()
+    await runner.start(run, script('trap "echo asked" TERM; echo up; while :; do sleep 1000 & wait; done'))
+    await told(runner, run, { upTo: 'up' })
+    const first = runner.stop(run, 'budget', 600_000)
+    await told(runner, run, { upTo: 'asked' })
+    expect(await runner.stop(run, 'stopped', 0)).toMatchObject({ reason: 'budget', signal: 'SIGKILL' })
+    expect(await first).toEqual(await runner.stop(run, 'stopped', 0))
+  })
+
+  test('[R6] a killed runner: its tree is gone, others are untouched, and the run has ended', async () => {
+    const [lost, beside] = [newRun(), newRun()]
+    const spec = script(`setsid sh -c '${FOREVER}' & echo up; ${FOREVER}`)
+    const { pid } = await runner.start(lost, spec)
+    await runner.start(beside, spec)
+    await told(runner, lost, { upTo: 'up' })
+    const { offset } = await told(runner, beside, { upTo: 'up' })
+    await until(() => marked(beside).length >= 4)
+    const others = marked(beside)
+    const following = told(runner, lost)
+    process.kill(pid, 'SIGKILL')
+    expect(await following).toMatchObject({ out: 'up\n', exit: { reason: 'runner_lost', detail: 'Its runner was killed.' } })
+    expect(marked(lost)).toEqual([])
+    expect(marked(beside)).toEqual(expect.arrayContaining(others))
+    expect(await daemon().look(lost)).toMatchObject({ state: 'ended', exit: { reason: 'runner_lost' } })
+    expect(await runner.stop(beside, 'stopped', 0)).toMatchObject({ reason: 'stopped' })
+    expect(await told(runner, beside, { from: offset })).toMatchObject({ out: '', exit: { reason: 'stopped' } })
+  })
+
+  test('[R11] user, folder, environment, files and devices are as outside, and git works', async () => {
+    const cwd = mkdtempSync(join(base, 'work-'))
+    const lines = [
+      'id -u',
+      'pwd',
+      'echo "$GIVEN"',
+      'git init -q . && git -c user.name=a -c user.email=b commit -q --allow-empty -m one',
+      'git log --format=%s',
+    ]
+    const spec = script([...lines, 'echo mine > file', 'echo device > /dev/stdout', 'kill -0 $$ && echo $0'].join('\n'), {
+      cwd,
+      env: { GIVEN: 'a b' },
+    })
+    const { out, err, exit } = await runToEnd(spec, runner)
+    expect(err).toBe('')
+    expect(out.split('\n')).toEqual([String(process.getuid?.()), cwd, 'a b', 'one', 'device', '/bin/sh', ''])
+    expect(statSync(join(cwd, 'file')).uid).toBe(process.getuid?.())
+    expect(exit?.code).toBe(0)
+  })
+
+  test('[R9] an agent that signals its own group hurts nobody else', async () => {
+    expect((await runToEnd(script('kill -9 0'), runner)).exit).toMatchObject({ reason: 'exited', signal: 'SIGKILL' })
+  })
+})
+
+test('[R2] a daemon that came later goes on where the one before had come to', async () => {
+  const run = newRun()
+  const first = daemon()
+  await first.start(run, script('read a; echo one $a; read b; echo two $b', { stdin: 'open' }))
+  await first.send(run, { seq: 1, data: 'x\n' })
+  const { offset, out } = await told(first, run, { upTo: 'one x' })
+  const later = daemon()
+  expect(await later.send(run, { seq: 2, data: 'y\n' })).toBe(true)
+  const rest = await told(later, run, { from: offset })
+  expect(out + rest.out).toBe('one x\ntwo y\n')
+  expect(rest.exit).toMatchObject({ reason: 'exited', code: 0 })
+  expect(await told(later, run, { from: rest.offset })).toMatchObject({ out: '', exit: rest.exit })
+})
+
+test('[R2] a frame that was cut off is left out, and all before it is told', async () => {
+  const { run, offset } = await runToEnd(script('echo whole'))
+  writeFileSync(join(folderOf(run), 'spool'), 'out 1700000000000 500\nhalf of it', { flag: 'a' })
+  expect(await told(daemon(), run)).toMatchObject({ out: 'whole\n', offset, exit: { code: 0 } })
+})
+
+test('[R2] who stops following is not held, and nothing is ended by that', async () => {
+  const run = newRun()
+  const runner = daemon()
+  await runner.start(run, script(FOREVER))
+  const abort = new AbortController()
+  const reading = runner.follow(run, 0, abort.signal)[Symbol.asyncIterator]().next()
+  abort.abort()
+  expect(await reading).toEqual({ done: true, value: undefined })
+  expect(await runner.look(run)).toMatchObject({ state: 'running' })
+})
+
+describe('what we did not start', () => {
+  async function recordOf(pid: number, change: { started?: string; boot?: string }): Promise<string> {
+    const run = newRun()
+    const real = { pid, started: (await processAt(pid))?.started, boot: await bootId(), socket: join(base, 's', 'none.sock') }
+    writeFileSync(join(await daemon().folder(run), 'runner.json'), JSON.stringify({ ...real, ...change }))
+    return run
+  }
+
+  test.each([{ started: '1' }, { boot: 'another' }])('[R5] a pid that is somebody else by now is left alone: %o', async (change) => {
+    const bystander = spawn('sleep', ['1000'], { stdio: 'ignore' })
+    onTestFinished(() => void bystander.kill('SIGKILL'))
+    await once(bystander, 'spawn')
+    const run = await recordOf(bystander.pid as number, change)
+    expect(await daemon().stop(run, 'stopped', 0)).toMatchObject({ reason: 'runner_lost' })
+    expect(await daemon().look(run)).toMatchObject({ state: 'ended' })
+    expect(bystander.exitCode ?? bystander.signalCode).toBeNull()
+    expect(await processAt(bystander.pid as number)).toBeDefined()
+  })
+
+  test('[R5] what bears the marker is left alone after another boot', async () => {
+    const run = await recordOf(1, { boot: 'another' })
+    const other = spawn('sleep', ['1000'], { stdio: 'ignore', env: { ...process.env, SIGNALBOX_RUN: run } })
+    await once(other, 'spawn')
+    expect(await daemon().look(run)).toMatchObject({ state: 'ended', exit: { detail: 'The machine was started anew.' } })
+    expect(await processAt(other.pid as number)).toBeDefined()
+    other.kill('SIGKILL')
+    await once(other, 'exit')
+  })
+})
+
+describe('limits', () => {
+  test('[R7] the wall clock is kept without a daemon', async () => {
+    const { exit } = await runToEnd(script(FOREVER, { wallClockMs: 100, graceMs: 2_000 }))
+    expect(exit).toMatchObject({ reason: 'wall_clock', signal: 'SIGTERM', detail: 'It ran for the 0.1 s that it may.' })
+  })
+
+  test('[R7] more output than it may have ends it, and what it may have is there', async () => {
+    const { exit, out } = await runToEnd(script('yes', { outputBytes: 100_000, graceMs: 2_000 }))
+    expect(exit).toMatchObject({ reason: 'output_limit', detail: 'It printed more than 100000 bytes.' })
+    expect(out).toBe('y\n'.repeat(50_000))
+  })
+
+  test('[R7] exactly as much as it may is not too much; silence far from the limit is nothing', async () => {
+    const spec = program('setTimeout(() => process.stdout.write("12345"), 700)', { outputBytes: 5, wallClockMs: 3_600_000 })
+    expect(await runToEnd(spec)).toMatchObject({ out: '12345', exit: { reason: 'exited', code: 0 } })
+  })
+
+  test('[R7] a runner that is told to go by somebody else ends its run in order', async () => {
+    const run = newRun()
+    const { pid } = await daemon().start(run, script(`echo up; ${FOREVER}`))
+    await told(daemon(), run, { upTo: 'up' })
+    process.kill(pid, 'SIGHUP')
+    expect((await told(daemon(), run)).exit).toMatchObject({ reason: 'stopped', detail: 'Its runner got a SIGHUP.' })
+  })
+
+  test('[R10] 100 MB pass through a runner of a few buffers', async () => {
+    const run = newRun()
+    const runner = daemon()
+    const { pid } = await runner.start(run, script('head -c 100000000 /dev/zero; read x', { stdin: 'open', outputBytes: 2e8 }))
+    let bytes = 0
+    let largest = 0
+    for await (const { frames } of runner.follow(run, 0, NEVER)) {
+      for (const frame of frames) bytes += frame.bytes.length
+      largest = Math.max(largest, ...frames.map((frame) => frame.bytes.length))
+      if (bytes === 100_000_000) break
+    }
+    expect(largest).toBeLessThanOrEqual(65_536)
+    expect(peakMegabytes(pid)).toBeLessThan(60)
+    await runner.stop(run, 'stopped', 0)
+    rmSync(join(folderOf(run), 'spool'))
+  })
+
+  test('[R13] when no more can be kept the run ends, with what was kept and a record that says so', async () => {
+    const run = newRun()
+    const runner = daemon()
+    const { pid } = await runner.start(run, script('echo first; read x; head -c 300000 /dev/zero; sleep 1000', { stdin: 'open' }))
+    await told(runner, run, { upTo: 'first' })
+    // Files of this process may not grow beyond that: a full disk for it alone.
+    execFileSync('prlimit', ['--pid', String(pid), '--fsize=100000'])
+    await runner.send(run, { seq: 1, data: 'go\n' })
+    const { exit, out } = await told(runner, run)
+    expect(exit).toMatchObject({ reason: 'spool_failed', detail: expect.stringContaining('could not be kept: EFBIG') })
+    expect(out.slice(0, 6)).toBe('first\n')
+    expect(await runner.send(run, { seq: 2, data: 'late\n' })).toBe(false)
+  })
+
+  function peakMegabytes(pid: number): number {
+    return Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024
+  }
+})
+
+describe('environment', () => {
+  const SECRET = 'hunter2hunter2'
+  const env = {
+    PATH: process.env.PATH,
+    LC_ALL: 'C',
+    XDG_CONFIG_HOME: '/x',
+    XDG_RUNTIME_DIR: SECRET,
+    SIGNALBOX_OWNER_TOKEN: SECRET,
+    DATABASE_URL: SECRET,
+    GITHUB_TOKEN: SECRET,
+    AWS_SECRET: SECRET,
+    NODE_OPTIONS: '--no-warnings',
+    WANTED: 'w',
+  }
+
+  test.each(MODES)('[R8] nothing of the daemon but a few names reaches an agent, isolation %s', async (isolation) => {
+    const run = newRun()
+    const runner = daemon({ env, isolation })
+    const inherit = ['WANTED', 'GITHUB_TOKEN', 'DATABASE_URL', 'SIGNALBOX_OWNER_TOKEN', 'ABSENT']
+    const given = { OWN_TOKEN: 'own-secret', SIGNALBOX_RUN: 'forged' }
+    const { pid } = await runner.start(run, {
+      ...PLAIN,
+      argv: ['sh', '-c', `cat /proc/self/environ; echo; ${FOREVER}`],
+      env: given,
+      inherit,
+    })
+    const { out } = await told(runner, run, { upTo: '\n' })
+    const names = out
+      .trim()
+      .split('\0')
+      .filter((line) => line && !/^(PWD|OLDPWD|SHLVL|_)=/.test(line))
+      .sort()
+    expect(names).toEqual(
+      ['LC_ALL=C', 'OWN_TOKEN=own-secret', `PATH=${env.PATH}`, `SIGNALBOX_RUN=${run}`, 'WANTED=w', 'XDG_CONFIG_HOME=/x'].sort(),
+    )
+    expect(environOf(String(pid))).toEqual([`PATH=${env.PATH}`])
+    const argvs = [pid, ...marked(run)].map((one) => readFileSync(`/proc/${one}/cmdline`, 'latin1')).join()
+    const files = readdirSync(folderOf(run)).map((name) => readFileSync(join(folderOf(run), name), 'latin1'))
+    expect(argvs).not.toMatch(/own-secret|hunter2/)
+    expect(files.join().replaceAll(out.trim(), '')).not.toMatch(/own-secret|hunter2/)
+  })
+
+  test('[R8] a secret that is kept is made once, in a file for us alone', async () => {
+    const run = newRun()
+    const runner = daemon()
+    expect(await runner.keep(run, 'token', () => 'first')).toBe('first')
+    expect(await daemon().keep(run, 'token', () => 'second')).toBe('first')
+    expect(statSync(join(folderOf(run), 'token')).mode & 0o777).toBe(0o600)
+    for (const name of ['../token', 'exit.json', 'spool', '.hidden', '']) await expect(runner.keep(run, name, () => '')).rejects.toThrow()
+  })
+})
+
+describe('input', () => {
+  test('[R9] a text is given, then the end; the spool has it too', async () => {
+    const text = 'ä'.repeat(200_000)
+    const { exit, ...rest } = await runToEnd(script('cat /dev/stdin', { stdin: { text }, outputBytes: 1e6 }))
+    expect(rest.out === text && rest.in === text).toBe(true)
+    expect(exit).toMatchObject({ reason: 'exited', code: 0 })
+  })
+
+  test('[R9] closed input is at its end at once, and takes nothing', async () => {
+    const run = newRun()
+    await daemon().start(run, script(`cat; echo end; ${FOREVER}`))
+    await told(daemon(), run, { upTo: 'end' })
+    expect(await daemon().send(run, { seq: 1, data: 'x' })).toBe(false)
+    expect(await daemon().send(newRun(), { seq: 1, data: 'x' })).toBe(false)
+  })
+
+  test('[R9] the same number twice is one input; the end of input is one too; after it nothing is taken', async () => {
+    const run = newRun()
+    const runner = daemon()
+    await runner.start(run, script('cat; echo end; read x < /dev/null; sleep 1000', { stdin: 'open' }))
+    for (const seq of [1, 1, 2, 1]) expect(await daemon().send(run, { seq, data: `${seq}\n` })).toBe(true)
+    expect(await runner.send(run, { seq: 3, close: true })).toBe(true)
+    const { out, in: input } = await told(runner, run, { upTo: 'end' })
+    expect({ out, input }).toEqual({ out: '1\n2\nend\n', input: '1\n2\n' })
+    expect(await runner.send(run, { seq: 4, data: 'late' })).toBe(false)
+  })
+
+  test.each(MODES)('[R9] a signal goes to the agent alone, isolation %s', async (isolation) => {
+    const run = newRun()
+    const runner = daemon({ isolation })
+    const child = `(trap 'echo child' INT; echo up; ${FOREVER}) &`
+    await runner.start(run, script(`trap 'echo agent; exit 5' INT; ${child} while :; do wait; done`))
+    await told(runner, run, { upTo: 'up' })
+    expect(await runner.send(run, { seq: 1, signal: 'SIGINT' })).toBe(true)
+    expect(await told(runner, run)).toMatchObject({ out: 'up\nagent\n', exit: { reason: 'exited', code: 5 } })
+    expect(await runner.send(run, { seq: 2, signal: 'SIGINT' })).toBe(false)
+  })
+})
+
+describe('folders', () => {
+  test('[R12] for us alone, and no link in its place', async () => {
+    const run = newRun()
+    expect(statSync(await daemon().folder(run)).mode & 0o777).toBe(0o700)
+    const linked = newRun()
+    symlinkSync(folderOf(run), folderOf(linked))
+    await expect(daemon().folder(linked)).rejects.toThrow('must be a real folder')
+    rmSync(folderOf(linked))
+    await expect(daemon().folder('../elsewhere')).rejects.toThrow('not the name of a run')
+    await expect(daemon({ sockets: join(base, 'long'.repeat(25)) }).start(run, script('true'))).rejects.toThrow('longer than 100 bytes')
+  })
+
+  test('[R12] only a run that has ended is forgotten, and nothing of it is left', async () => {
+    const run = newRun()
+    await daemon().start(run, script(FOREVER))
+    await expect(daemon().forget(run)).rejects.toThrow('still running')
+    await daemon().stop(run, 'stopped', 0)
+    const socket = JSON.parse(readFileSync(join(folderOf(run), 'runner.json'), 'utf8')).socket
+    for (let times = 0; times < 2; times++) await daemon().forget(run)
+    expect([existsSync(folderOf(run)), existsSync(socket)]).toEqual([false, false])
+    expect(await daemon().look(run)).toEqual({ state: 'absent' })
+  })
+
+  test('[R14] a run whose socket was swept away is followed, stopped and looked after', async () => {
+    const [run, lost] = [newRun(), newRun()]
+    const marks = join(base, `${run}.go`)
+    execFileSync('mkfifo', [marks])
+    await daemon().start(run, script(`echo one; read x < ${marks}; echo two; ${FOREVER}`))
+    const { pid } = await daemon().start(lost, script(FOREVER))
+    for (const one of [run, lost]) rmSync(JSON.parse(readFileSync(join(folderOf(one), 'runner.json'), 'utf8')).socket)
+    const { offset } = await told(daemon(), run, { upTo: 'one' })
+    const rest = told(daemon(), run, { from: offset, upTo: 'two' })
+    writeFileSync(marks, '\n')
+    expect((await rest).out).toBe('two\n')
+    expect(await daemon().stop(run, 'stopped', 0)).toMatchObject({ reason: 'stopped' })
+    const ending = told(daemon(), lost)
+    process.kill(pid, 'SIGKILL')
+    expect((await ending).exit).toMatchObject({ reason: 'runner_lost' })
+  })
+})
