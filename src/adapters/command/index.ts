@@ -17,7 +17,6 @@ interface State extends HarnessState {
   story: Story
   out: OpenLine
   err: OpenLine
-  interrupted: boolean
 }
 
 /**
@@ -49,7 +48,7 @@ export const command: Harness = {
       files: {},
     }
   },
-  begin: (): State => ({ story: newStory(), out: noLine(), err: noLine(), interrupted: false }),
+  begin: (): State => ({ story: newStory(), out: noLine(), err: noLine() }),
   decode(kept, frame): Step {
     const state = kept as State
     if (frame.stream === 'in') return { state, events: [] }
@@ -58,13 +57,16 @@ export const command: Harness = {
     return { state: { ...state, story, [frame.stream]: open }, events }
   },
   message: () => undefined,
-  interrupt: (state) => ({ state: { ...state, interrupted: true }, events: [], signal: 'SIGINT' }),
+  interrupt(kept) {
+    const state = kept as State
+    return { state: { ...state, story: { ...state.story, interrupted: true } }, events: [], signal: 'SIGINT' }
+  },
   end(kept, exit) {
     const state = kept as State
     const begun = exit.reason === 'spawn_failed' ? [] : BEGUN
     const left = (['out', 'err'] as const).flatMap((stream) => lastLine(state[stream]).map((line) => text(stream, line)))
     const { story, events } = tellAll(state.story, [...begun, ...left])
-    return [...events, ...conclude(story, exit, state.interrupted)]
+    return [...events, ...conclude(story, exit)]
   },
 }
 

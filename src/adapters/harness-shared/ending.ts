@@ -25,9 +25,9 @@ function sentence({ reason, code, signal, detail }: Exit): string {
 }
 
 /** The last events: an open turn ends, a failure that the program did not tell itself is told, and `exited` comes last. */
-export function conclude(story: Story, exit: Exit, interrupted = false): HarnessEvent[] {
+export function conclude(story: Story, exit: Exit): HarnessEvent[] {
   const { ok, stopped, reason } = ending(exit)
-  const how = ok ? 'completed' : stopped || interrupted ? 'interrupted' : 'failed'
+  const how = ok ? 'completed' : stopped || story.interrupted ? 'interrupted' : 'failed'
   const events: HarnessEvent[] = story.turn ? [{ type: 'turn_ended', how }] : []
   if (how === 'failed' && !story.told) events.push({ type: 'failed', reason })
   return [...events, { type: 'exited', ok, reason }]

@@ -7,6 +7,8 @@ import type { HarnessEvent } from '../../ports/harness.ts'
 export interface Story {
   ready: boolean
   turn: boolean
+  /** The last turn was ended by somebody, and no other has begun since. */
+  interrupted: boolean
   /** Tool calls without a result. */
   open: string[]
   /** A failure or a limit was told: the exit needs no second one. */
@@ -16,7 +18,7 @@ export interface Story {
 /** A program that never tells a result must not make the state grow for ever. */
 const MOST_OPEN = 256
 
-export const newStory = (): Story => ({ ready: false, turn: false, open: [], told: false })
+export const newStory = (): Story => ({ ready: false, turn: false, interrupted: false, open: [], told: false })
 
 type Next = { story: Story; events: HarnessEvent[] }
 
@@ -26,9 +28,10 @@ export function tell(story: Story, event: HarnessEvent): Next {
     case 'ready':
       return story.ready ? { story, events: [] } : { story: { ...story, ready: true }, events: [event] }
     case 'turn_started':
-      return story.turn ? { story, events: [] } : { story: { ...story, turn: true }, events: [event] }
+      return story.turn ? { story, events: [] } : { story: { ...story, turn: true, interrupted: false }, events: [event] }
     case 'turn_ended':
-      return story.turn ? { story: { ...story, turn: false }, events: [event] } : { story, events: [] }
+      if (!story.turn) return { story, events: [] }
+      return { story: { ...story, turn: false, interrupted: event.how === 'interrupted' }, events: [event] }
     case 'tool_call':
       if (story.open.includes(event.id)) return { story, events: [] }
       return { story: { ...story, open: [...story.open, event.id].slice(-MOST_OPEN) }, events: [event] }

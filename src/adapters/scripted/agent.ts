@@ -19,8 +19,7 @@ class Agent {
     process.on('SIGINT', () => this.#ears.onInterrupt())
     const tools = new Tools({ url: required(ENV.url), token: readFileSync(required(ENV.tokenFile), 'utf8').trim() })
     const worktree = new Worktree(process.cwd())
-    await worktree.rememberLocks()
-    const me = await ask(tools, 'agent_me', {})
+    const [me] = await Promise.all([ask(tools, 'agent_me', {}), worktree.rememberLocks()])
     const taskId = process.env[ENV.task] || me.task_id
     const task = taskId ? (await ask(tools, 'task_context', { task_id: taskId })).task : undefined
     const life: Life = {
@@ -90,8 +89,9 @@ function readScript(worktree: Worktree, task: Fields | undefined): ScriptStep[] 
   return block === undefined ? defaultScript(task as { handle: string; title: string }) : parseScript(block)
 }
 
+/** Only reads: what is asked before the script is known. */
 async function ask(tools: Tools, name: string, input: Fields): Promise<Fields> {
-  const answer = await tools.call(name, input, name)
+  const answer = await tools.call(name, input)
   if (!answer.ok) throw new Error(`${name} answered ${answer.code}: ${answer.value.error?.message ?? ''}`)
   return answer.value
 }

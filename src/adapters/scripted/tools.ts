@@ -28,9 +28,9 @@ export class Tools {
     this.#options = options
   }
 
-  /** `key` is sent along when the tool writes. */
-  async call(name: string, input: Fields, key: string, signal?: AbortSignal): Promise<Answer> {
-    const keyed = (await this.#keyedTools(signal)).has(name)
+  /** `key` is sent along when the tool writes; without one it must be a tool that only reads. */
+  async call(name: string, input: Fields, key?: string, signal?: AbortSignal): Promise<Answer> {
+    const keyed = key !== undefined && (await this.#keyedTools(signal)).has(name)
     return this.#patiently(async (client) => {
       const args = keyed ? { idempotency_key: key, ...input } : input
       // With progress the daemon holds a wait longer, and a silent connection is not cut.
