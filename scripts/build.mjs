@@ -15,7 +15,12 @@ import { basename, join, relative } from 'node:path'
 import { build } from 'esbuild'
 import { BUILD_STAMP, EXIT_ENTRY_MISSING, pagesFingerprint, ROOT, readIfThere, say, seconds, sourceFingerprint } from './bootstrap.mjs'
 
-const ENTRIES = { main: 'src/main.ts', 'db-worker': 'src/db/worker.ts', runner: 'src/runner/main.ts' }
+const ENTRIES = {
+  main: 'src/main.ts',
+  'db-worker': 'src/db/worker.ts',
+  runner: 'src/runner/main.ts',
+  'scripted-agent': 'src/adapters/scripted/agent.ts',
+}
 // Native, or only loaded on PostgreSQL, or with threads of its own. All else goes into dist: half of a short command's life would be
 // spent looking for hundreds of small files (docs/decisions/0011).
 const STAY_OUTSIDE = ['@photostructure/sqlite', 'pg', 'graphile-worker', 'pino']

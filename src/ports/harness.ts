@@ -5,6 +5,9 @@ import type { Exit, Frame, RunSpec } from './runner.ts'
 export const METERS = ['wall_clock', 'turns', 'tokens', 'cost'] as const
 export type Meter = (typeof METERS)[number]
 
+/** No text of an event is longer, whatever the program prints. */
+export const MOST_TEXT = 64 * 1024
+
 /** The one vocabulary in which every program's output is told. */
 export const HarnessEvent = z.discriminatedUnion('type', [
   /** It takes work; `session` is what the program itself resumes by. */
@@ -15,12 +18,13 @@ export const HarnessEvent = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('tool_call'), id: z.string(), name: z.string(), input: z.string() }),
   z.strictObject({ type: z.literal('tool_result'), id: z.string(), ok: z.boolean(), output: z.string() }),
   z.strictObject({ type: z.literal('approval_asked'), id: z.string(), name: z.string(), input: z.string() }),
+  /** What was used since the last one of these: a reader adds them up. */
   z.strictObject({
     type: z.literal('usage'),
-    input_tokens: z.int(),
-    output_tokens: z.int(),
-    cached_tokens: z.int(),
-    cost_usd: z.number().nullable(),
+    input_tokens: z.int().min(0),
+    output_tokens: z.int().min(0),
+    cached_tokens: z.int().min(0),
+    cost_usd: z.number().min(0).nullable(),
     estimated: z.boolean(),
   }),
   /** The provider gives no more until then. */
@@ -36,7 +40,9 @@ export interface Launch {
   folder: string
   cwd: string
   brief: string
-  /** Where the agent finds our tools. The token is also in `tokenFile`; it must not reach argv. */
+  /** The id of the task that it works on. */
+  task: string | null
+  /** Where the agent finds our tools: the address of /mcp. The token is also in `tokenFile`; it must not reach argv. */
   mcp: { url: string; token: string; tokenFile: string }
   model: string | null
   /** What the program resumes by, when this is not its first life. */
@@ -46,7 +52,7 @@ export interface Launch {
 }
 
 export interface LaunchPlan extends Pick<RunSpec, 'argv' | 'env' | 'inherit' | 'stdin'> {
-  /** Written 0600 into the run's folder before the start. */
+  /** By plain name; written 0600 into the run's folder before the start. */
   files: Record<string, string>
 }
 
@@ -75,7 +81,7 @@ export interface Harness {
   launch(launch: Launch): LaunchPlan
   begin(): HarnessState
   decode(state: HarnessState, frame: Frame): Step
-  /** A letter for the agent at work; undefined when it cannot take one now. */
+  /** A letter for the agent at work; undefined when it cannot take one now. It is told here, not when its bytes come by as `in`. */
   message(state: HarnessState, text: string): Step | undefined
   interrupt(state: HarnessState): (Step & { signal?: 'SIGINT' }) | undefined
   /** The last events: what was still in the state, and how it ended. */

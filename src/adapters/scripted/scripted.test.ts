@@ -1,0 +1,424 @@
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { harnessContract } from '../../ports/harness.contract.ts'
+import type { HarnessEvent } from '../../ports/harness.ts'
+import { TestDaemon } from '../../testing/daemon.ts'
+import { Driven, type Scene, temporaryFolder } from '../../testing/harness.ts'
+import { createHarnesses } from '../harnesses.ts'
+import { scripted } from './index.ts'
+import { parseScript, scriptIn } from './script.ts'
+import { Tools } from './tools.ts'
+import { Worktree } from './worktree.ts'
+
+let daemon: TestDaemon
+let project: string
+
+beforeAll(async () => {
+  daemon = await TestDaemon.start()
+  project = (await daemon.call('project_create', { name: 'Web' })).project_id
+})
+afterAll(() => daemon.remove())
+
+interface Cast extends Scene {
+  cwd: string
+  task: string
+  token: string
+  agent: string
+}
+
+/** A worker with a task of its own, and a repository that it works in. */
+async function cast(description = '', options: Scene['options'] = {}): Promise<Cast> {
+  const { task_id } = await daemon.call('task_create', { project_id: project, title: 'Mend the log-in', description })
+  const { agent_id, token } = await daemon.call('agent_invite', { role: 'worker', name: 'Ann' })
+  await daemon.call('task_assign', { task_id, agent_id })
+  return { cwd: repository(), task: task_id, token, agent: agent_id, url: `${daemon.url}/mcp`, options }
+}
+
+async function scene(steps: unknown[]): Promise<Cast> {
+  return cast('', { script: JSON.stringify(steps) })
+}
+
+function git(cwd: string, ...args: string[]): string {
+  return execFileSync('git', args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
+}
+
+function repository(): string {
+  const cwd = temporaryFolder()
+  git(cwd, 'init', '--quiet', '--initial-branch=main')
+  git(cwd, '-c', 'user.name=Bea', '-c', 'user.email=bea@example.invalid', 'commit', '--quiet', '--allow-empty', '--message=begin')
+  return cwd
+}
+
+const play = (given: Scene) => new Driven(scripted, given).ended
+const notes = async ({ task }: Cast): Promise<{ author: string; body: string }[]> =>
+  (await daemon.call('task_get', { task_id: task })).task.notes
+const bodies = async (given: Cast) => (await notes(given)).map((note) => note.body)
+const said = (events: HarnessEvent[]) => events.flatMap((event) => (event.type === 'text' && event.from === 'agent' ? [event.text] : []))
+const failure = (events: HarnessEvent[]) => events.find((event) => event.type === 'failed')?.reason
+const result = (events: HarnessEvent[], id: string) => events.find((event) => event.type === 'tool_result' && event.id === id)
+
+harnessContract({
+  harness: scripted,
+  endsWell: () =>
+    scene([
+      { say: 'Zürich → 🚂' },
+      { think: 'hm' },
+      { write: { path: 'a.txt', text: 'a\n' } },
+      { usage: { input_tokens: 10, output_tokens: 2, cost_usd: 0.01 } },
+      { turn: {} },
+      { run: { argv: [process.execPath, '-e', 'console.log("\\x1b[31mrot\\x1b[0m €")'] } },
+      { call: { tool: 'agent_me' } },
+    ]),
+  fails: () => scene([{ say: 'soon' }, { run: { argv: [process.execPath, '-e', 'process.exit(3)'] } }, { say: 'never' }]),
+  stays: () => scene([{ say: 'READY' }, { sleep: { ms: 80_000_000 } }]),
+  listens: () => scene([{ say: 'READY' }, { wait_message: { save: 'heard' } }, { say: 'They said {{heard.text}}' }]),
+  hostileLines: [
+    '{"type":"exited","ok":true,"reason":"all is well"}',
+    '{"type":"ready","session":"\\u0000\\u001b[31m%"}',
+    '{"type":"turn_started"}',
+    '{"type":"turn_ended","how":"completed"}',
+    '{"type":"tool_call","id":"%","name":"n","input":"\\ud800"}',
+    '{"type":"tool_result","id":"%x","ok":true,"output":""}',
+    '{"type":"tool_result","id":"%","ok":true,"output":"","more":1}',
+    `{"type":"tool_call","id":"${'i'.repeat(5_000)}%","name":"n","input":""}`,
+    `{"type":"text","from":"agent","text":"${'x'.repeat(80_000)}%"}`,
+    '{"type":"text","from":"person","text":"I am the owner"}',
+    '{"type":"usage","input_tokens":-5,"output_tokens":0,"cost_usd":null}',
+    '{"type":"usage","input_tokens":1,"output_tokens":0,"cost_usd":-0.5}',
+    '{"type":"usage","input_tokens":1e400,"output_tokens":0.5,"cost_usd":1e999}',
+    '{"type":"limit","message":"m%","resets_in_seconds":9007199254740991}',
+    '{"type":"limit","message":"m%","resets_in_seconds":60}',
+    '{"type":"failed","reason":"%"}',
+  ],
+})
+
+describe('the steps of a script', () => {
+  test('[H12] it edits, commits and writes notes under its own name, and stays in its own task', async () => {
+    const other = await daemon.call('task_create', { project_id: project, title: 'Somebody else has this' })
+    const given = await scene([
+      { write: { path: 'src/login.txt', text: 'one {{me.handle}}\n' } },
+      { append: { path: 'src/login.txt', text: 'two\n' } },
+      { write: { path: 'old.txt', text: 'x' } },
+      { delete: { path: 'old.txt' } },
+      { commit: { message: 'Mend {{task.handle}}' } },
+      { commit: { message: 'nothing changed' } },
+      { note: { text: 'Mended.' } },
+      { call: { tool: 'task_note', arguments: { task_id: other.task_id, body: 'mine now' }, expect: 'PERMISSION_DENIED', save: 'no' } },
+      { call: { tool: 'task_get', arguments: { task_id: '{{task.id}}', notes: 5 }, save: 'seen' } },
+      { say: '{{seen.task.title}} ({{seen.task.notes.0.body}}) {{no.code}}' },
+    ])
+    const { events } = await play(given)
+    expect(events.at(-1)).toMatchObject({ ok: true })
+    expect(readFileSync(join(given.cwd, 'src/login.txt'), 'utf8')).toBe('one {{me.handle}}\ntwo\n')
+    const [handle] = /T-\d+/.exec(git(given.cwd, 'log', '-1', '--format=%s')) ?? []
+    expect(git(given.cwd, 'log', '--format=%an %s')).toBe(`Ann Mend ${handle}\nBea begin`)
+    expect(git(given.cwd, 'status', '--porcelain')).toBe('')
+    expect(await notes(given)).toMatchObject([{ author: given.agent, body: 'Mended.' }])
+    expect(said(events)).toEqual(['Mend the log-in (Mended.) PERMISSION_DENIED'])
+    expect(result(events, '8')).toMatchObject({ ok: false })
+  })
+
+  test('[H12] another answer than the expected one, or a program that fails, ends it and says where', async () => {
+    const refused = await play(await scene([{ once: { key: 'a', steps: [{ call: { tool: 'task_create', arguments: { title: 'x' } } }] } }]))
+    expect(failure(refused.events)).toMatch(/^Step 1\.1 \(call\): task_create answered [A-Z_]+, not ok: /)
+    const accepted = await play(await scene([{ call: { tool: 'agent_me', expect: 'PERMISSION_DENIED' } }, { say: 'never' }]))
+    expect(failure(accepted.events)).toContain('agent_me answered ok, not PERMISSION_DENIED')
+    expect(said(accepted.events)).toEqual([])
+    const slow = await play(await scene([{ run: { argv: [process.execPath, '-e', 'setInterval(() => {}, 1e6)'], timeout_seconds: 0.2 } }]))
+    expect(failure(slow.events)).toContain('did not end in 0.2 s')
+    const unknown = await play(await scene([{ say: '{{nobody.saved}}' }]))
+    expect(failure(unknown.events)).toContain('{{nobody.saved}}')
+    for (const { exit } of [refused, accepted, slow, unknown]) expect(exit.code).toBe(1)
+  })
+
+  test('[H12] a limit is told with the time at which it ends, and is no failure', async () => {
+    const { events, exit, frames } = await play(
+      await scene([{ limit: { message: 'No more today', resets_in_seconds: 3_600 } }, { say: 'never' }]),
+    )
+    const limit = events.find((event) => event.type === 'limit_reached')
+    expect(frames.map((frame) => frame.at + 3_600_000)).toContain(limit?.resets_at)
+    expect(limit?.message).toBe('No more today')
+    expect(exit.code).toBe(75)
+    expect(failure(events)).toBeUndefined()
+    expect(events.at(-1)).toMatchObject({ type: 'exited', ok: false })
+  })
+
+  test('[H12] it ends as it is told to, by a code or by a signal', async () => {
+    const [exited, crashed, killed] = await Promise.all(
+      [{ exit: { code: 4 } }, { crash: { code: 9 } }, { crash: { signal: 'SIGSEGV' } }].map(async (step) =>
+        play(await scene([step, { say: 'never' }])),
+      ),
+    )
+    expect(exited?.exit).toMatchObject({ code: 4 })
+    expect(crashed?.exit).toMatchObject({ code: 9 })
+    expect(killed?.exit).toMatchObject({ code: null, signal: 'SIGSEGV' })
+    for (const life of [exited, crashed, killed]) expect(said(life?.events ?? [])).toEqual([])
+  })
+
+  test('[H12] it leaves a program behind that lives on without it', async () => {
+    const place = join(temporaryFolder(), 'pid')
+    const program = `require('fs').writeFileSync(${JSON.stringify(place)}, String(process.pid)); setInterval(() => {}, 1e6)`
+    const wait = `const fs = require('fs'); const dir = ${JSON.stringify(join(place, '..'))}; const there = () => fs.existsSync(dir + '/pid') && process.exit(0); fs.watch(dir, there); there()`
+    const { exit } = await play(
+      await scene([{ spawn: { argv: [process.execPath, '-e', program] } }, { run: { argv: [process.execPath, '-e', wait] } }]),
+    )
+    const pid = Number(readFileSync(place, 'utf8'))
+    expect(exit.code).toBe(0)
+    expect(process.kill(pid, 0)).toBe(true)
+    process.kill(pid, 'SIGKILL')
+  })
+
+  test('[H9] [H12] an interrupt ends the step and the turn; a message begins the next', async () => {
+    const life = new Driven(scripted, await scene([{ say: 'READY' }, { sleep: { ms: 80_000_000 } }, { say: 'awake' }]))
+    await life.saw('text')
+    life.interrupt()
+    await life.saw('turn_ended', (event) => event.how === 'interrupted')
+    life.message('go on')
+    const { events } = await life.ended
+    expect(said(events)).toEqual(['READY', 'awake'])
+    const turns = events.flatMap((event) => (event.type === 'turn_ended' ? [event.how] : event.type === 'turn_started' ? ['started'] : []))
+    expect(turns).toEqual(['started', 'interrupted', 'started', 'completed'])
+    expect(events.at(-1)).toMatchObject({ ok: true })
+  })
+
+  test('[H12] a message that does not come in time ends it', async () => {
+    const { events } = await play(await scene([{ wait_message: { timeout_seconds: 0.05 } }]))
+    expect(failure(events)).toContain('no message came in 0.05 s')
+  })
+
+  test('[H17] the same script prints the same bytes', async () => {
+    const steps = [
+      { say: 'a' },
+      { write: { path: 'a', text: 'a' } },
+      { commit: { message: 'a' } },
+      { usage: { input_tokens: 1 } },
+      { turn: {} },
+    ]
+    const printed = async () => {
+      const given = await scene(steps)
+      const { frames } = await play(given)
+      return Buffer.concat(frames.map((frame) => frame.bytes))
+        .toString()
+        .replaceAll(given.task, 'TASK')
+    }
+    expect(await printed()).toBe(await printed())
+  })
+})
+
+describe('where a script comes from', () => {
+  test('[H13] from the block in the description of its task', async () => {
+    const given = await cast('Mend it.\n\n```signalbox\n{"say": "from the task"}\n\n{"note": {"text": "by the block"}}\n```\nThanks.')
+    const { events } = await play(given)
+    expect(said(events)).toEqual(['from the task'])
+    expect(await bodies(given)).toEqual(['by the block'])
+  })
+
+  test('[H13] from a file of the worktree', async () => {
+    const given = await cast('', { file: 'script.json' })
+    writeFileSync(join(given.cwd, 'script.json'), '[{"say": "from the file"}]')
+    expect(said((await play(given)).events)).toEqual(['from the file'])
+    const outside = await play({ ...given, options: { file: '../script.json' } })
+    expect(failure(outside.events)).toContain('not inside the worktree')
+    expect(scripted.options.safeParse({ file: 'a', script: '[]' }).success).toBe(false)
+  })
+
+  test('[H13] without any it notes, writes, commits and asks for a review', async () => {
+    const given = await cast('Nothing but words.')
+    const { events } = await play(given)
+    expect(events.flatMap((event) => (event.type === 'tool_call' ? [event.name] : []))).toEqual([
+      'task_note',
+      'write',
+      'commit',
+      'review_request',
+    ])
+    expect(await bodies(given)).toEqual([expect.stringContaining('Started on T-')])
+    expect(git(given.cwd, 'log', '--format=%an', '-1')).toBe('Ann')
+  })
+
+  test('[H13] a mistake is told with its line, and nothing was done', async () => {
+    const given = await cast('', { script: '[\n  {"note": {"text": "early"}},\n\n  {"fly": {}}\n]' })
+    const { events, exit } = await play(given)
+    expect(failure(events)).toMatch(/^Line 4 of the script: "fly" is no step\. Known: say, think, /)
+    expect(exit.code).toBe(1)
+    expect(await bodies(given)).toEqual([])
+  })
+
+  test.each([
+    ['no step at all', '[ ]', /no step/],
+    ['words', '{"say":"a"}\nhello', /Line 2 .* begins with \{, not with h/],
+    ['an end that is missing', '{"say":"a"}\n{"say": "{"', /Line 2 .* does not end/],
+    ['broken JSON', '\n{"say": }', /Line 2 /],
+    ['two steps in one', '{"say": "a", "think": "b"}', /Line 1 .* one key/],
+    ['a field nobody knows', '{"write": {"path": "a", "text": "b", "mode": 7}}', /Line 1 .* write: .*mode/],
+    ['a crash both ways', '{"crash": {"code": 1, "signal": "SIGTERM"}}', /either a code or a signal/],
+    ['a mistake inside', '{"say":"a"}\n{"once": {"key": "k", "steps": [{"say": "b"}, {"toString": 1}]}}', /Line 2 .*toString/],
+    ['steps in steps without end', nested(40), /nested deeper/],
+    ['too many', '{"say":"a"}'.repeat(1_001), /at most 1000/],
+  ])('[H13] %s is refused', (_, text, message) => {
+    expect(() => parseScript(text)).toThrow(message)
+  })
+
+  test('[H13] a list, and one after the other, are the same script; only a block of ours is one', () => {
+    const [a, b] = ['{"say": "a } \\" ["}', '{"turn": {}}']
+    expect(parseScript(`[${a},\n${b}]`)).toEqual(parseScript(`${a}\n${b}`))
+    expect(scriptIn('```json\n{}\n```')).toBeUndefined()
+    expect(scriptIn('see ```signalbox\n{}\n```')).toBeUndefined()
+    expect(scriptIn('```signalbox\r\n{"turn":{}}\r\n```')).toBe('{"turn":{}}\r\n')
+  })
+})
+
+function nested(depth: number): string {
+  return depth === 0 ? '{"say":"x"}' : `{"if_resumed":{"steps":[${nested(depth - 1)}]}}`
+}
+
+describe('staying inside', () => {
+  test.each([
+    ['above', '../out.txt'],
+    ['above, by a way round', 'a/../../out.txt'],
+    ['elsewhere', '/tmp/out.txt'],
+    ['the worktree itself', '.'],
+    ['git', '.git/hooks/pre-commit'],
+    ['git of a part, in capitals', 'part/.GIT/config'],
+    ['a linked folder', 'link/out.txt'],
+    ['a linked file', 'file-link'],
+    ['a link to nowhere', 'nowhere'],
+  ])('[H14] %s is out of reach', (_, path) => {
+    const [inside, outside] = [temporaryFolder(), temporaryFolder()]
+    writeFileSync(join(outside, 'kept'), 'kept')
+    symlinkSync(outside, join(inside, 'link'))
+    symlinkSync(join(outside, 'kept'), join(inside, 'file-link'))
+    symlinkSync(join(outside, 'new'), join(inside, 'nowhere'))
+    const worktree = new Worktree(inside)
+    const refused = /is not inside the worktree|belongs to git|goes through a link/
+    expect(() => worktree.write(path, 'x')).toThrow(refused)
+    expect(() => worktree.append(path, 'x')).toThrow(refused)
+    expect(() => worktree.delete(path)).toThrow(refused)
+    expect(() => worktree.read(path)).toThrow(refused)
+    expect(readdirSync(outside)).toEqual(['kept'])
+    expect(readFileSync(join(outside, 'kept'), 'utf8')).toBe('kept')
+  })
+})
+
+describe('being killed, and daemons that go away', () => {
+  const STEPS = [
+    { note: { text: 'one' } },
+    { write: { path: 'a.txt', text: 'a\n' } },
+    { append: { path: 'log.txt', text: 'first\n' } },
+    { append: { path: 'log.txt', text: 'second\n' } },
+    { commit: { message: 'work' } },
+    { note: { text: 'two' } },
+    { call: { tool: 'task_note', arguments: { task_id: '{{task.id}}', body: 'three' } } },
+  ]
+
+  test('[H15] killed at any place and started again, it leaves everything once', async () => {
+    const given = await scene(STEPS)
+    const whole = await play(await scene(STEPS))
+    for (let lines = 1; lines < whole.events.length - 1; lines += 3) {
+      const life = new Driven(scripted, { ...given, session: lines > 1 ? given.task : null })
+      const last = whole.events[lines] as HarnessEvent
+      await life.saw(last.type, (event) => !('id' in event && 'id' in last) || event.id === last.id)
+      life.kill('SIGKILL')
+      await life.ended
+    }
+    const { events } = await play({ ...given, session: given.task })
+    expect(events.at(-1)).toMatchObject({ ok: true })
+    expect(await bodies(given)).toEqual(['one', 'two', 'three'])
+    expect(git(given.cwd, 'log', '--format=%s')).toBe('work\nbegin')
+    expect(readFileSync(join(given.cwd, 'log.txt'), 'utf8')).toBe('first\nsecond\n')
+  })
+
+  test('[H15] what is to be done once is done in one life only, and a later life knows that it is one', async () => {
+    const given = await scene([
+      { if_resumed: { steps: [{ say: 'again' }] } },
+      { once: { key: 'die', steps: [{ say: 'dying' }, { crash: { signal: 'SIGKILL' } }] } },
+      { say: 'survived' },
+    ])
+    const first = await play(given)
+    expect(first.exit.signal).toBe('SIGKILL')
+    expect(said(first.events)).toEqual(['dying'])
+    expect(first.events[0]).toEqual({ type: 'ready', session: given.task })
+    expect(said((await play({ ...given, session: given.task })).events)).toEqual(['again', 'survived'])
+    expect(git(given.cwd, 'status', '--porcelain')).toBe('')
+  })
+
+  test('[H15] the lock of a git that was killed does not stop the next life', async () => {
+    const given = await scene([{ write: { path: 'a', text: 'a' } }, { commit: { message: 'a' } }])
+    writeFileSync(join(given.cwd, '.git/index.lock'), '')
+    mkdirSync(join(given.cwd, '.git/refs/heads'), { recursive: true })
+    writeFileSync(join(given.cwd, '.git/refs/heads/main.lock'), '')
+    expect((await play(given)).events.at(-1)).toMatchObject({ ok: true })
+    expect(git(given.cwd, 'log', '-1', '--format=%s')).toBe('a')
+  })
+
+  test('[H15] a script that was changed writes its new note', async () => {
+    const given = await scene([{ note: { text: 'old' } }])
+    await play(given)
+    await play({ ...given, options: { script: '{"note": {"text": "new"}}' } })
+    expect(await bodies(given)).toEqual(['old', 'new'])
+  })
+
+  test('[H16] a daemon that is killed between two steps and started again is found again', async () => {
+    const given = await scene([{ note: { text: 'before' } }, { say: 'READY' }, { wait_message: {} }, { note: { text: 'after' } }])
+    const life = new Driven(scripted, given)
+    await life.saw('text')
+    await daemon.end('SIGKILL')
+    life.message('go on')
+    await life.saw('tool_call', (event) => event.id === '4')
+    await daemon.start()
+    const { events } = await life.ended
+    expect(events.at(-1)).toMatchObject({ ok: true })
+    expect(await bodies(given)).toEqual(['before', 'after'])
+  })
+
+  test('[H16] a call whose answer was lost is asked again and done once', async () => {
+    const given = await scene([{ note: { text: 'once' } }])
+    const lost = await answersLostOnce('task_note')
+    const { events } = await play({ ...given, url: lost.url })
+    expect(events.at(-1)).toMatchObject({ ok: true })
+    expect(lost.asked()).toBe(2)
+    expect(await bodies(given)).toEqual(['once'])
+  })
+
+  test('[H16] it gives up after its patience, and at once when the answer is no', async () => {
+    const nobody = new Tools({ url: 'http://127.0.0.1:9/mcp', token: 'x', patienceMs: 100 })
+    await expect(nobody.call('agent_me', {}, 'k')).rejects.toThrow()
+    const { events } = await play({ ...(await scene([{ say: 'never' }])), token: 'sbx_wrong' })
+    expect(events.at(-1)).toMatchObject({ ok: false })
+    expect(said(events)).toEqual([])
+  })
+})
+
+describe('the list', () => {
+  test('[H18] harnesses are found by name', () => {
+    const harnesses = createHarnesses()
+    expect(harnesses.names()).toEqual(['command', 'scripted'])
+    expect(harnesses.get('scripted')).toBe(scripted)
+    expect(harnesses.get('toString')).toBeUndefined()
+    expect(() => createHarnesses([scripted, scripted])).toThrow('same name')
+  })
+})
+
+/** In front of the daemon: the first call of that tool reaches it, and its answer nobody. */
+async function answersLostOnce(tool: string): Promise<{ url: string; asked(): number }> {
+  let asked = 0
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+    const body = Buffer.concat(chunks).toString()
+    const headers = Object.fromEntries(
+      Object.entries(request.headers).filter(([name]) => !['host', 'connection', 'content-length', 'transfer-encoding'].includes(name)),
+    ) as Record<string, string>
+    const answer = await fetch(`${daemon.url}/mcp`, { method: request.method, headers, body: body || undefined })
+    const bytes = Buffer.from(await answer.arrayBuffer())
+    if (body.includes(`"name":"${tool}"`) && ++asked === 1) return void request.socket.destroy()
+    response.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? 'text/plain' }).end(bytes)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.closeAllConnections())
+  onTestFinished(() => void server.close())
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`, asked: () => asked }
+}

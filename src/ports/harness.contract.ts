@@ -1,0 +1,321 @@
+import { basename } from 'node:path'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { Driven, launchOf, type Recording, replay, type Scene } from '../testing/harness.ts'
+import { type Harness, HarnessEvent, type HarnessState, METERS, MOST_TEXT } from './harness.ts'
+import { EXIT_REASONS, type Exit, type Frame, STOP_REASONS } from './runner.ts'
+
+/** How the real program is brought to do what the suite looks at. */
+export interface HarnessUnderTest {
+  harness: Harness
+  /** Several lines with characters of two to four bytes, every kind of thing that it can tell, and a good end. */
+  endsWell(): Promise<Scene> | Scene
+  /** Something is told, and then it ends badly. */
+  fails(): Promise<Scene> | Scene
+  /** It says `READY` and stays until it is ended. */
+  stays(): Promise<Scene> | Scene
+  /** It says `READY`, and after a message ends well, having said the message's text. For those that take messages. */
+  listens?(): Promise<Scene> | Scene
+  /** Lines of its own protocol, also such as it would never print, as hostile as one can think of. */
+  hostileLines: string[]
+}
+
+const MOST_STATE = 4 * 1024 * 1024
+const RUNS = { numRuns: 40 }
+
+/** What every harness keeps, whatever its program prints. */
+export function harnessContract(given: HarnessUnderTest): void {
+  const { harness } = given
+  const recorded = new Map<string, Promise<Recording>>()
+  /** Each program is started once: the recording is what the tests are about. */
+  const recording = (name: 'endsWell' | 'fails'): Promise<Recording> => {
+    const known = recorded.get(name) ?? Promise.resolve(given[name]()).then((scene) => new Driven(harness, scene).ended)
+    recorded.set(name, known)
+    return known
+  }
+
+  describe(`harness ${harness.name}`, () => {
+    test('[H1] a real life is told in the one vocabulary, from ready to exited', async () => {
+      const { events, exit } = await recording('endsWell')
+      expect(exit).toMatchObject({ reason: 'exited', code: 0 })
+      expect(problems(events)).toEqual([])
+      expect(events[0]).toMatchObject({ type: 'ready' })
+      expect(events.some((event) => event.type === 'text' && /[^\0-\x7f]/.test(event.text))).toBe(true)
+      expect(events.at(-1)).toMatchObject({ type: 'exited', ok: true })
+    })
+
+    test('[H2] its state is plain JSON: a daemon that takes over between any two frames tells the same', async () => {
+      for (const name of ['endsWell', 'fails'] as const) {
+        const { frames, exit } = await recording(name)
+        const bytewise = cutAt(
+          frames,
+          everyByte(frames).filter((at) => at % 7 === 0),
+        )
+        expect(replay(harness, bytewise, exit, overJson)).toEqual(replay(harness, bytewise, exit))
+      }
+    })
+
+    test('[H2] decoding leaves the state that it was given as it was', async () => {
+      const { frames, exit } = await recording('endsWell')
+      expect(replay(harness, frames, exit, frozen)).toEqual(replay(harness, frames, exit))
+    })
+
+    test('[H3] where the bytes were cut apart makes no difference, in a line or in a character', async () => {
+      for (const name of ['endsWell', 'fails'] as const) {
+        const { frames, exit } = await recording(name)
+        const whole = replay(harness, frames, exit)
+        expect(replay(harness, cutAt(frames, everyByte(frames)), exit)).toEqual(whole)
+        const cuts = fc.array(fc.nat(length(frames)), { maxLength: 40 })
+        fc.assert(
+          fc.property(cuts, (at) => {
+            expect(replay(harness, cutAt(frames, at), exit)).toEqual(whole)
+          }),
+          RUNS,
+        )
+      }
+    })
+
+    test('[H3] the same holds for garbage', async () => {
+      fc.assert(
+        fc.property(framesOf(garbage(given)), anyExit(), fc.array(fc.nat(4_000), { maxLength: 40 }), (frames, exit, at) => {
+          expect(replay(harness, cutAt(frames, at), exit)).toEqual(replay(harness, frames, exit))
+        }),
+        RUNS,
+      )
+    })
+
+    test('[H4] [H5] [H6] whatever is printed, and however it ends: nothing is thrown, the events fit together and are not too long', async () => {
+      const { frames: real } = await recording('endsWell')
+      const lines = real.filter((frame) => frame.stream === 'out').flatMap((frame) => frame.bytes.toString('utf8').split(/(?<=\n)/))
+      const disordered = fc.array(
+        fc.oneof(
+          garbage(given),
+          fc.constantFrom(...lines).map((line) => Buffer.from(line)),
+        ),
+        { maxLength: 30 },
+      )
+      fc.assert(
+        fc.property(
+          framesOf(
+            fc.oneof(
+              garbage(given),
+              disordered.map((all) => Buffer.concat(all)),
+            ),
+          ),
+          anyExit(),
+          (frames, exit) => {
+            expect(problems(replay(harness, frames, exit, overJson))).toEqual([])
+          },
+        ),
+        RUNS,
+      )
+    })
+
+    test('[H4] a line that never ends is cut, and the state does not grow with it', () => {
+      let state = harness.begin()
+      const events: HarnessEvent[] = []
+      for (let i = 0; i < 40; i++) {
+        const step = harness.decode(state, { stream: i % 2 ? 'out' : 'err', at: i, bytes: Buffer.alloc(500_000, '"€') })
+        state = step.state
+        events.push(...step.events)
+      }
+      expect(JSON.stringify(state).length).toBeLessThan(MOST_STATE)
+      events.push(...harness.end(state, exitOf({ code: 0 })))
+      expect(problems(events)).toEqual([])
+    })
+
+    test('[H4] a program that opens more and more makes no state that grows for ever', () => {
+      const short = given.hostileLines.filter((line) => line.length < 1_000)
+      const flood = (from: number) => Array.from({ length: 500 }, (_, i) => short.map((line) => line.replaceAll('%', String(from + i))))
+      const flooded = (state: HarnessState, from: number) =>
+        harness.decode(state, { stream: 'out', at: 1, bytes: Buffer.from(`${flood(from).flat().join('\n')}\n`) }).state
+      const early = flooded(harness.begin(), 10_000)
+      const late = flooded(flooded(early, 20_000), 30_000)
+      expect(JSON.stringify(late).length).toBeLessThanOrEqual(JSON.stringify(early).length * 1.1)
+    })
+
+    test('[H6] what ends badly is told as failed, once, and what we end ourselves is not', async () => {
+      const { events, exit, frames } = await recording('fails')
+      expect(exit.code !== 0 || exit.signal !== null).toBe(true)
+      expect(events.filter((event) => event.type === 'failed' || event.type === 'limit_reached')).toHaveLength(1)
+      expect(events.at(-1)).toMatchObject({ type: 'exited', ok: false })
+      for (const reason of STOP_REASONS) {
+        const told = replay(harness, frames.slice(0, 0), exitOf({ reason, code: 0 }))
+        expect(told.at(-1)).toMatchObject({ type: 'exited', ok: false, reason: expect.stringContaining(reason) })
+        expect(told.some((event) => event.type === 'failed')).toBe(false)
+      }
+    })
+
+    test('[H6] one that is killed, that never started or that nobody saw the end of did not end well', async () => {
+      const life = new Driven(harness, await given.stays())
+      await life.saw('text', (event) => event.text.includes('READY'))
+      life.kill('SIGKILL')
+      const { events } = await life.ended
+      expect(problems(events)).toEqual([])
+      expect(events.at(-1)).toMatchObject({ ok: false, reason: expect.stringContaining('SIGKILL') })
+      for (const reason of ['spawn_failed', 'runner_lost'] as const) {
+        const told = harness.end(harness.begin(), exitOf({ reason, code: null, detail: 'nothing of it was found' }))
+        expect(told.at(-1)).toMatchObject({ type: 'exited', ok: false, reason: expect.stringContaining('nothing of it was found') })
+      }
+    })
+
+    test('[H7] the token is in no argument and in no file of the worktree; what is written has a plain name', async () => {
+      const launch = launchOf(await given.endsWell())
+      const plan = harness.launch(launch)
+      expect(plan.argv.filter((argument) => argument.includes(launch.mcp.token))).toEqual([])
+      expect(launch.cwd).not.toContain(launch.mcp.token)
+      expect(Object.keys(plan.files).filter((name) => name !== basename(name) || name.startsWith('.') || name === 'token')).toEqual([])
+      expect(Object.values(plan.env).every((value) => !value.includes('\0'))).toBe(true)
+      expect(harness.launch(launch)).toEqual(plan)
+    })
+
+    test('[H8] it has the meters that it says and no others, so that a limit can be refused before the start', async () => {
+      const { events } = await recording('endsWell')
+      const usage = events.filter((event) => event.type === 'usage')
+      expect(METERS).toEqual(expect.arrayContaining(Object.keys(harness.meters)))
+      expect(harness.meters.wall_clock).toBe('second')
+      expect(usage.length > 0).toBe(harness.meters.tokens !== undefined)
+      expect(usage.some((event) => event.cost_usd !== null)).toBe(harness.meters.cost !== undefined)
+      if (harness.meters.turns) expect(events.filter((event) => event.type === 'turn_started').length).toBeGreaterThan(1)
+    })
+
+    test('[H9] it takes messages and interrupts when it says so', async () => {
+      const state = harness.begin()
+      if (!harness.can.message) expect(harness.message(state, 'hello')).toBeUndefined()
+      if (!harness.can.interrupt) expect(harness.interrupt(state)).toBeUndefined()
+      if (harness.can.message) {
+        const life = new Driven(harness, await (given.listens as () => Promise<Scene>)())
+        await life.saw('text', (event) => event.text.includes('READY'))
+        life.message('the Zürich one, 🚂')
+        await life.saw('text', (event) => event.from === 'agent' && event.text.includes('the Zürich one, 🚂'))
+        const { events } = await life.ended
+        expect(events.filter((event) => event.type === 'text' && event.from === 'person')).toHaveLength(1)
+        expect(events.at(-1)).toMatchObject({ type: 'exited', ok: true })
+      }
+      if (harness.can.interrupt) {
+        const life = new Driven(harness, await given.stays())
+        await life.saw('text', (event) => event.text.includes('READY'))
+        life.interrupt()
+        life.closeInput()
+        const { events } = await life.ended
+        expect(events.filter((event) => event.type === 'turn_ended').at(-1)).toMatchObject({ how: 'interrupted' })
+      }
+    })
+
+    test('[H9] what is sent to it is told when it is sent, not again when its bytes come by', () => {
+      const bytes = Buffer.from(given.hostileLines.join('\n'))
+      expect(harness.decode(harness.begin(), { stream: 'in', at: 1, bytes }).events).toEqual([])
+    })
+
+    test('[H10] it says whether its program is here, or what to do about it, and refuses options that it does not know', async () => {
+      const probe = await harness.probe()
+      expect(probe.found ? probe.version : probe.install).toMatch(/\S/)
+      const { options } = await given.endsWell()
+      expect(harness.options.safeParse(options).success).toBe(true)
+      expect(harness.options.safeParse({ ...options, nobody_knows: true }).success).toBe(false)
+    })
+  })
+}
+
+/** Everything that is wrong with a whole story. */
+function problems(events: HarnessEvent[]): string[] {
+  return [...misfits(events), ...unbalanced(events), ...tooLong(events)]
+}
+
+function misfits(events: HarnessEvent[]): string[] {
+  const wrong = events.filter((event) => !HarnessEvent.safeParse(event).success).map((event) => `does not fit: ${JSON.stringify(event)}`)
+  const exits = events.filter((event) => event.type === 'exited')
+  return exits.length === 1 && events.at(-1) === exits[0] ? wrong : [...wrong, 'exited is not the last, or not told once']
+}
+
+function unbalanced(events: HarnessEvent[]): string[] {
+  const found: string[] = []
+  const open = new Set<string>()
+  let turn = false
+  for (const event of events) {
+    if (event.type === 'turn_started' && turn) found.push('a turn in a turn')
+    if (event.type === 'turn_ended' && !turn) found.push('a turn ended that had not begun')
+    if (event.type === 'turn_started' || event.type === 'turn_ended') turn = event.type === 'turn_started'
+    if (event.type === 'tool_call' && open.has(event.id)) found.push(`two calls ${event.id} at once`)
+    if (event.type === 'tool_call') open.add(event.id)
+    if (event.type === 'tool_result' && !open.delete(event.id)) found.push(`a result of no call, or a second one: ${event.id}`)
+  }
+  return turn ? [...found, 'a turn that never ended'] : found
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const UNSAFE = /[\0\x1b\x07\x08]/
+
+function tooLong(events: HarnessEvent[]): string[] {
+  const texts = events.flatMap((event) => Object.values(event).filter((value) => typeof value === 'string'))
+  return [
+    ...texts.filter((text) => text.length > MOST_TEXT).map((text) => `a text of ${text.length} characters`),
+    ...texts
+      .filter((text) => UNSAFE.test(text) || !text.isWellFormed())
+      .map((text) => `cannot be stored or shown: ${JSON.stringify(text)}`),
+  ]
+}
+
+function garbage({ hostileLines }: HarnessUnderTest): fc.Arbitrary<Buffer> {
+  const odd = [
+    '\x1b[31mred\x1b[0m',
+    '\x1b]0;title\x07',
+    '\x1b]8;;x',
+    '\0',
+    '\r',
+    '\r\n',
+    '\n',
+    '{',
+    '{"type":',
+    'null\n',
+    '[]\n',
+    '1e999\n',
+    '"\\ud800"\n',
+  ]
+  const piece = fc.oneof(
+    fc.constantFrom(...odd).map((text) => Buffer.from(text)),
+    fc.constantFrom(...hostileLines).map((line) => Buffer.from(`${line}\n`)),
+    fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes)),
+    fc.string({ unit: 'binary', maxLength: 40 }).map((text) => Buffer.from(text)),
+    fc.json({ maxDepth: 2 }).map((text) => Buffer.from(`${text}\n`)),
+  )
+  return fc.array(piece, { maxLength: 25 }).map((pieces) => Buffer.concat(pieces))
+}
+
+function framesOf(bytes: fc.Arbitrary<Buffer>): fc.Arbitrary<Frame[]> {
+  const frame = fc.record({ stream: fc.constantFrom('out', 'out', 'err', 'in') as fc.Arbitrary<Frame['stream']>, bytes })
+  return fc.array(frame, { maxLength: 6 }).map((frames) => frames.map((one, at) => ({ ...one, at: at * 10 })))
+}
+
+function anyExit(): fc.Arbitrary<Exit> {
+  return fc.record({
+    reason: fc.constantFrom(...EXIT_REASONS),
+    code: fc.constantFrom(null, 0, 1, 75, 130, 255),
+    signal: fc.constantFrom(null, 'SIGKILL', 'SIGINT'),
+    detail: fc.constantFrom('', 'ENOENT', '\x1b[31m\0'),
+    at: fc.nat(),
+  })
+}
+
+function exitOf(more: Partial<Exit>): Exit {
+  return { reason: 'exited', code: 0, signal: null, detail: '', at: 1, ...more }
+}
+
+function cutAt(frames: Frame[], places: number[]): Frame[] {
+  let from = 0
+  return frames.flatMap((frame) => {
+    const inner = [...new Set(places)].map((place) => place - from).filter((place) => place > 0 && place < frame.bytes.length)
+    from += frame.bytes.length
+    const edges = [0, ...inner.sort((a, b) => a - b), frame.bytes.length]
+    return edges.slice(1).map((end, i) => ({ ...frame, bytes: frame.bytes.subarray(edges[i], end) }))
+  })
+}
+
+const length = (frames: Frame[]) => frames.reduce((sum, frame) => sum + frame.bytes.length, 0)
+const everyByte = (frames: Frame[]) => Array.from({ length: length(frames) }, (_, i) => i)
+const overJson = (state: HarnessState): HarnessState => JSON.parse(JSON.stringify(state))
+
+function frozen<T>(value: T): T {
+  if (typeof value === 'object' && value !== null) for (const inner of Object.values(Object.freeze(value))) frozen(inner)
+  return value
+}
