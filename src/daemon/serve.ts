@@ -1,4 +1,5 @@
 import { createServer, type Server } from 'node:http'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { getRequestListener } from '@hono/node-server'
 import { pino } from 'pino'
@@ -58,7 +59,7 @@ export async function serve(config: Config): Promise<RunningDaemon> {
   const metrics = new Metrics(capabilities.flatMap((c) => c.tools.map((tool) => tool.name)))
   const app = await createApp({
     database: config.database,
-    ports: { git: createGit(), ownerFile: createOwnerFile(home) },
+    ports: { git: createGit({ worktrees: join(home, 'worktrees') }), ownerFile: createOwnerFile(home) },
     ownerSecrets: secretsOnDisk(home),
     // What is staged is on disk: should this fail, the next start completes it, and the caller still gets its secret.
     onOwnerRotated: (isCurrent) => adoptStagedToken(home, isCurrent).catch((error) => log.error(String(error))),

@@ -38,7 +38,7 @@ class Move {
   }
 
   async postgres(ownerToken: string): Promise<App> {
-    const ports = { git: createGit(), ownerFile: { stage: async () => {} } }
+    const ports = { git: createGit({ worktrees: '/nowhere' }), ownerFile: { stage: async () => {} } }
     return this.#kept(await createApp({ database: this.target, ports, onDefect: () => {}, ownerSecrets: [ownerToken] }))
   }
 

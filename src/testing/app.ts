@@ -66,7 +66,7 @@ export async function openTestApp(options: Partial<AppOptions> = {}): Promise<Te
   const open = (ownerSecrets: string[]) =>
     createApp({
       database,
-      ports: { git: createGit(), ownerFile: { stage: async () => {} } },
+      ports: { git: createGit({ worktrees: join(folder, 'worktrees') }), ownerFile: { stage: async () => {} } },
       onDefect: () => {},
       ...options,
       ownerSecrets,

@@ -1,6 +1,7 @@
 import { describe, expect, onTestFinished } from 'vitest'
 import { createHost } from '../../daemon/host.ts'
 import { ROLE_NAMES, ROLES } from '../../kernel/policy.ts'
+import type { Git } from '../../ports/git.ts'
 import { Caller, openTestApp, type TestApp, test } from '../../testing/app.ts'
 import { prompts } from './prompts.ts'
 
@@ -207,7 +208,7 @@ describe('tokens', () => {
   test("[A8] the owner's new secret is on disk before the old one ends, and the file follows the commit", async () => {
     const steps: string[] = []
     const app = await openTestApp({
-      ports: { git: { inspect: async () => undefined }, ownerFile: { stage: async (secret) => void steps.push(`staged ${secret}`) } },
+      ports: { git: {} as Git, ownerFile: { stage: async (secret) => void steps.push(`staged ${secret}`) } },
       onOwnerRotated: () => void steps.push('rotated'),
     })
     onTestFinished(() => app.close())

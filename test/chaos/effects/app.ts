@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { createGit } from '../../../src/adapters/git-cli/index.ts'
 import { type App, createApp } from '../../../src/daemon/app.ts'
 import type { EffectRow, EffectTables } from '../../../src/db/effect-store.ts'
@@ -19,7 +20,7 @@ export async function openMarkApp({ database, world, times }: Setup): Promise<Ma
   const outside = new World(world)
   const app = await createApp({
     database,
-    ports: { git: createGit(), ownerFile: { stage: async () => {} } },
+    ports: { git: createGit({ worktrees: join(world, 'worktrees') }), ownerFile: { stage: async () => {} } },
     ownerSecrets: [],
     onDefect: (error) => outside.append({ what: 'defect', text: String(error) }),
     capabilities: markCapabilities(outside),
