@@ -6,11 +6,21 @@ import { project } from './project/index.ts'
 import { review } from './review/index.ts'
 import { system } from './system/index.ts'
 import { askForAttention, task } from './task/index.ts'
-import { work } from './work/index.ts'
 import { transcript } from './transcript/index.ts'
+import { work } from './work/index.ts'
 
 /** THE registry: one line per capability. Order matters only for migrations that refer to an earlier one's tables. */
-const all = [agent, project, task, work, transcript, review, job, effect, system((): Record<string, SettingDefinition> => settingDefinitions)]
+const all = [
+  agent,
+  project,
+  task,
+  work,
+  transcript,
+  review,
+  job,
+  effect,
+  system((): Record<string, SettingDefinition> => settingDefinitions),
+]
 
 export const capabilities: Capability[] = all
 

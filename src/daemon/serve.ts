@@ -1,8 +1,12 @@
 import { createServer, type Server } from 'node:http'
+import { hostname } from 'node:os'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { getRequestListener } from '@hono/node-server'
 import { pino } from 'pino'
 import { createGit } from '../adapters/git-cli/index.ts'
+import { createHarnesses } from '../adapters/harnesses.ts'
+import { createRunner } from '../adapters/runner/index.ts'
 import { capabilities } from '../capabilities/index.ts'
 import { isPostgres } from '../db/address.ts'
 import { createSessionStore } from '../db/mcp-sessions.ts'
@@ -55,10 +59,25 @@ export async function serve(config: Config): Promise<RunningDaemon> {
     { level: config.logLevel, base: undefined, hooks: { streamWrite: redactText } },
     pino.destination({ dest: 2, sync: true }),
   )
+  const socketAt = socketPath(home, process.env)
+  const listening = promised<string>()
   const metrics = new Metrics(capabilities.flatMap((c) => c.tools.map((tool) => tool.name)))
   const app = await createApp({
     database: config.database,
-    ports: { git: createGit(), ownerFile: createOwnerFile(home) },
+    ports: {
+      git: createGit({ worktrees: join(home, 'worktrees') }),
+      ownerFile: createOwnerFile(home),
+      harnesses: createHarnesses(),
+      runner: createRunner({
+        folder: join(home, 'runs'),
+        sockets: dirname(socketAt),
+        entry: fileURLToPath(new URL('./runner.js', import.meta.url)),
+        privateFolder: ensurePrivateFolder,
+        env: process.env,
+      }),
+    },
+    hostName: `${hostname()}:${home}`,
+    address: listening.promise,
     ownerSecrets: secretsOnDisk(home),
     // What is staged is on disk: should this fail, the next start completes it, and the caller still gets its secret.
     onOwnerRotated: (isCurrent) => adoptStagedToken(home, isCurrent).catch((error) => log.error(String(error))),
@@ -108,7 +127,6 @@ export async function serve(config: Config): Promise<RunningDaemon> {
     throw error
   }
   const port = await listen(server, config).catch(close)
-  const socketAt = socketPath(home, process.env)
   const socket = await listenOnSocket({
     path: socketAt,
     home,
@@ -121,6 +139,7 @@ export async function serve(config: Config): Promise<RunningDaemon> {
 
   const url = `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${port}`
   writeAddress(home, url, socketAt)
+  listening.resolve(url)
 
   return {
     url,
@@ -147,6 +166,14 @@ export async function serve(config: Config): Promise<RunningDaemon> {
       clearTimeout(deadline)
     },
   }
+}
+
+function promised<T>(): { promise: Promise<T>; resolve(value: T): void } {
+  let resolve: (value: T) => void = () => {}
+  const promise = new Promise<T>((done) => {
+    resolve = done
+  })
+  return { promise, resolve }
 }
 
 /** One daemon to a file; a server keeps its own order among several. */

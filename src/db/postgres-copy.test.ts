@@ -38,7 +38,9 @@ class Move {
   }
 
   async postgres(ownerToken: string): Promise<App> {
-    return this.#kept(await createApp({ database: this.target, ...testSurroundings(), onDefect: () => {}, ownerSecrets: [ownerToken] }))
+    return this.#kept(
+      await createApp({ database: this.target, ...testSurroundings(this.folder), onDefect: () => {}, ownerSecrets: [ownerToken] }),
+    )
   }
 
   copy(onTable?: CopyOptions['onTable'], sets = migrations): Promise<CopiedTable[]> {

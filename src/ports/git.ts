@@ -21,8 +21,34 @@ export const BASE_STRATEGIES = ['remote', 'local_if_ahead', 'local'] as const
 export type BaseStrategy = (typeof BASE_STRATEGIES)[number]
 
 export interface NewPlace extends Place {
+  /** A branch, or in full: a ref (`refs/…`) or a commit. */
   base: string
+  /**
+   * Which of the two a branch means. Nothing is fetched: the remote one is what the last fetch saw. Where only one of them
+   * exists, it is that one. `local_if_ahead` is the local one when it has all that the remote one has.
+   */
   strategy: BaseStrategy
+}
+
+/**
+ * Why git was not asked, or would not:
+ *
+ * | reason  | means                                                                  |
+ * |---------|------------------------------------------------------------------------|
+ * | invalid | a name or a path that no honest caller has                             |
+ * | foreign | something else is there: nobody may work in it, and nothing removes it |
+ * | missing | the repository, the branch or the saved tree is not there              |
+ * | busy    | another program holds a lock, for longer than we wait                  |
+ * | unsaved | a repository inside the place holds work that only it has              |
+ * | failed  | git itself said no                                                     |
+ */
+export class GitRefusal extends Error {
+  override readonly name = 'GitRefusal'
+  readonly reason: 'invalid' | 'foreign' | 'missing' | 'busy' | 'unsaved' | 'failed'
+  constructor(reason: GitRefusal['reason'], message: string) {
+    super(message)
+    this.reason = reason
+  }
 }
 
 export interface WorkState {
@@ -53,6 +79,7 @@ export interface DiffRequest {
   bytes: number
 }
 
+/** `status` is git's letter: A, M, D, R, T. Lines are null of a binary file. */
 export interface Diff {
   files: { path: string; from: string | null; status: string; added: number | null; removed: number | null }[]
   text: string
@@ -65,22 +92,30 @@ export interface FileText {
   cut: boolean
 }
 
-/** Only the git CLI, argv arrays, no shell; hooks and configuration of an untrusted repository do not run. */
+/**
+ * Only the git CLI, argv arrays, no shell. A repository may be hostile: neither its hooks nor a program that its own
+ * configuration names is run by us; filters (LFS) of the person's own configuration are. Every method may be repeated.
+ */
 export interface Git {
   /** Undefined when the folder does not exist or is not inside a work tree. */
   inspect(path: string): Promise<RepoFacts | undefined>
+  /** Where a place of that name is to be. Says nothing about whether it is there. */
+  placeFor(repo: string, name: string): string
   /** Also when an earlier attempt made it, or only half of it. Refuses a path that holds anything else. */
   add(place: NewPlace): Promise<{ base: string; head: string }>
   /** Saves what is there, then takes the folder away. The branch stays. */
   remove(place: Place, rescueAs: string): Promise<{ rescue: Rescue | undefined }>
+  /** `from`: a commit, or a ref in full. */
   state(place: Place, from: string): Promise<WorkState>
+  /** What is not committed too. Of a place that is gone: what its branch has. */
   diff(place: Place, request: DiffRequest): Promise<Diff>
   /** Undefined when there is no such file inside the place. */
   file(place: Place, path: string, bytes: number): Promise<FileText | undefined>
-  /** Undefined when there is nothing that is not committed. */
+  /** Undefined when there is nothing that is not committed. What git ignores is not saved. */
   rescue(place: Place, as: string): Promise<Rescue | undefined>
+  /** Newest first. */
   rescues(repo: string, under: string): Promise<Rescue[]>
-  /** Brings a saved tree back into the place, after saving what is there now. */
+  /** Brings a saved tree back into the place, after saving what is there now. Moves no branch. */
   restore(place: Place, ref: string, rescueAs: string): Promise<{ rescue: Rescue | undefined }>
   /** On disk, without what it shares with the repository. */
   size(place: Place): Promise<number>

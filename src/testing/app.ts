@@ -66,7 +66,7 @@ export async function openTestApp(options: TestOptions = {}): Promise<TestApp> {
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-test-'))
   const database = options.database ?? (await databaseFor(folder))
   // The same over a reopening: what was started goes on without the app.
-  const surroundings = testSurroundings()
+  const surroundings = testSurroundings(folder)
   const open = (ownerSecrets: string[]) =>
     createApp({
       database,

@@ -1,12 +1,18 @@
+import { join } from 'node:path'
 import { createGit } from '../adapters/git-cli/index.ts'
 import type { AppOptions } from '../daemon/app.ts'
 import { FakeRunner, fakeHarness, harnessesOf } from './fakes/runs.ts'
 
 /** What an app in the test's own process stands on: real git, processes that are played. */
-export function testSurroundings(host = 'here'): Pick<AppOptions, 'ports' | 'hostName' | 'address'> {
+export function testSurroundings(folder: string): Pick<AppOptions, 'ports' | 'hostName' | 'address'> {
   return {
-    ports: { git: createGit(), ownerFile: { stage: async () => {} }, runner: new FakeRunner(), harnesses: harnessesOf(fakeHarness()) },
-    hostName: host,
+    ports: {
+      git: createGit({ worktrees: join(folder, 'worktrees') }),
+      ownerFile: { stage: async () => {} },
+      runner: new FakeRunner(),
+      harnesses: harnessesOf(fakeHarness()),
+    },
+    hostName: 'here',
     address: Promise.resolve('http://127.0.0.1:9'),
   }
 }

@@ -32,7 +32,7 @@ async function beside(app: EffectApp, world = new World()): Promise<{ app: App; 
   const { rows } = await sql<{ name: string }>`SELECT current_database() AS name`.execute(tables(app.app.engine.view))
   const other = await createApp({
     database: `postgres://signalbox@localhost/${rows[0]?.name}?host=${encodeURIComponent(server)}`,
-    ...testSurroundings(),
+    ...testSurroundings(app.folder),
     onDefect: () => {},
     ownerSecrets: [app.app.ownerToken],
     capabilities: effectProbe(world),

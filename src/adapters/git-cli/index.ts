@@ -1,53 +1,92 @@
-import { execFile } from 'node:child_process'
-import { realpath, stat } from 'node:fs/promises'
-import type { Git, RepoFacts } from '../../ports/git.ts'
+import { realpathSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
+import { type Git, GitRefusal, type Place } from '../../ports/git.ts'
+import { diffOfBranch, diffOfPlace } from './diff.ts'
+import { fileBelow, sizeOf } from './files.ts'
+import { checkPlace, placeUnder, rescuesUnder } from './names.ts'
+import { beginning, checkOut, foreign, register, state, sweep, takeAway } from './place.ts'
+import { find, inspect, openRepo } from './repo.ts'
+import { rescue, rescues, restore } from './rescue.ts'
+import { opener } from './run.ts'
+import { alone, Turns } from './turns.ts'
 
-const TIMEOUT_MS = 10_000
-
-/** A repository may be hostile: nothing that its configuration names is run by our own look at it. */
-const SAFE_CONFIG = [
-  'core.hooksPath=/dev/null',
-  'core.fsmonitor=false',
-  'core.sshCommand=false',
-  'protocol.ext.allow=never',
-  'core.pager=cat',
-]
-
-export function createGit(): Git {
-  return { inspect }
+export interface GitOptions {
+  /** The folder that every place is below. */
+  worktrees: string
+  env?: NodeJS.ProcessEnv
+  /** How long another program may keep us from changing something. */
+  lockWaitMs?: number
 }
 
-async function inspect(path: string): Promise<RepoFacts | undefined> {
-  const place = await folderAt(path)
-  if (!place) return undefined
-  const found = await git(place, ['rev-parse', '--show-toplevel', '--is-inside-work-tree', '--absolute-git-dir'])
-  const [toplevel, inside, gitDir] = found?.split('\n') ?? []
-  if (!toplevel || inside !== 'true') return undefined
-  // core.worktree can claim any folder above, even /: it counts only when git finds the same repository from there.
-  if ((await git(toplevel, ['rev-parse', '--absolute-git-dir'])) !== gitDir) return undefined
-  const branch = await git(place, ['symbolic-ref', '--quiet', '--short', 'HEAD'])
-  const branches = await git(place, ['for-each-ref', '--format=%(refname:short)', 'refs/heads'])
+const LOCK_WAIT_MS = 10_000
+
+export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT_MS }: GitOptions): Git {
+  const root = resolvedRoot(worktrees)
+  const open = opener(env)
+  const turns = new Turns()
+
+  /** One thing at a time at one place; and where the repository's list of worktrees changes, one at a time of those. */
+  const at = async <T>(place: Place, work: (repo: Awaited<ReturnType<typeof openRepo>>) => Promise<T>): Promise<T> => {
+    checkPlace(root, place)
+    return turns.take(place.path, async () => work(await openRepo(open, place.repo)))
+  }
+  const found = async (place: Place) => {
+    checkPlace(root, place)
+    const repo = await openRepo(open, place.repo)
+    return { repo, ...(await find(repo.common, place)) }
+  }
+  const present = async (place: Place): Promise<string> => {
+    const { state, admin } = await found(place)
+    if (state === 'foreign') throw foreign(place)
+    if (state === 'missing' || !admin) throw new GitRefusal('missing', `There is no worktree at ${place.path}.`)
+    return admin
+  }
+
   return {
-    top: await realpath(toplevel),
-    branch: branch || null,
-    branches: branches ? branches.split('\n') : [],
-    remote: (await git(place, ['config', '--get', 'remote.origin.url'])) || null,
-    head: (await git(place, ['rev-parse', '--verify', '--quiet', 'HEAD'])) || null,
+    inspect: (path) => inspect(open, path),
+    placeFor: (repo, name) => placeUnder(root, repo, name),
+    add: (place) =>
+      at(place, async (repo) => {
+        await alone(turns, repo.common, lockWaitMs, () => register(open, repo, place, lockWaitMs))
+        const head = await checkOut(open, repo, place, lockWaitMs)
+        return { base: await beginning(repo, place), head }
+      }),
+    remove: async (place, rescueAs) => {
+      rescuesUnder(rescueAs)
+      const saved = await at(place, (repo) =>
+        alone(turns, repo.common, lockWaitMs, () => takeAway(open, repo, place, root, rescueAs, lockWaitMs)),
+      )
+      await sweep(root)
+      return { rescue: saved }
+    },
+    state: async (place, from) => state(open, (await found(place)).repo, place, from),
+    diff: async (place, request) => {
+      const { repo, state, admin } = await found(place)
+      if (state === 'foreign') throw foreign(place)
+      return state === 'present' && admin ? diffOfPlace(await open(place.path), admin, request) : diffOfBranch(repo, place, request)
+    },
+    file: async (place, path, bytes) => ((await found(place)).state === 'present' ? fileBelow(place.path, path, bytes) : undefined),
+    rescue: async (place, as) => {
+      rescuesUnder(as)
+      return at(place, async () => rescue(open, place, await present(place), as))
+    },
+    rescues: (repo, under) => rescues(open, repo, under),
+    restore: async (place, ref, rescueAs) => {
+      rescuesUnder(rescueAs)
+      return at(place, async () => restore(open, place, await present(place), ref, rescueAs))
+    },
+    size: async (place) => {
+      checkPlace(root, place)
+      return sizeOf(place.path)
+    },
   }
 }
 
-async function folderAt(path: string): Promise<string | undefined> {
-  const place = await realpath(path).catch(() => undefined)
-  return place && (await stat(place)).isDirectory() ? place : undefined
-}
-
-/** The trimmed output; undefined when git says no. */
-function git(cwd: string, args: string[]): Promise<string | undefined> {
-  const argv = [...SAFE_CONFIG.flatMap((line) => ['-c', line]), ...args]
-  const env = { PATH: process.env.PATH, HOME: process.env.HOME, LC_ALL: 'C', GIT_TERMINAL_PROMPT: '0', GIT_OPTIONAL_LOCKS: '0' }
-  return new Promise((resolve) => {
-    execFile('git', argv, { cwd, env, timeout: TIMEOUT_MS, maxBuffer: 8_000_000 }, (error, stdout) =>
-      resolve(error ? undefined : stdout.trim()),
-    )
-  })
+/** Links above it resolved, as git writes paths down. Not one in its own place: it may become one later, and rows have the path. */
+function resolvedRoot(worktrees: string): string {
+  try {
+    return join(realpathSync(dirname(worktrees)), basename(worktrees))
+  } catch {
+    return resolve(worktrees)
+  }
 }

@@ -55,6 +55,7 @@ async function launch(ctx: EffectContext, run_id: string): Promise<void> {
     run: run_id,
     folder,
     cwd: place.path,
+    task: run.task_id,
     brief: run.kind === 'agent' ? await briefFor(ctx, run, place) : '',
     mcp: { url: `${await daemon.address()}/mcp`, token, tokenFile: `${folder}/token` },
     model: run.model,

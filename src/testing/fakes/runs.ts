@@ -140,6 +140,9 @@ export class FakeGit implements Git {
   async inspect(path: string) {
     return { top: path, branch: 'main', branches: ['main'], remote: null, head: 'h' }
   }
+  placeFor(repo: string, name: string) {
+    return `/worktrees/${repo}/${name}`
+  }
   async add({ path }: { path: string }) {
     this.added.push(path)
     return { base: 'b', head: 'b' }

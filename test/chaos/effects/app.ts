@@ -19,7 +19,7 @@ export async function openMarkApp({ database, world, times }: Setup): Promise<Ma
   const outside = new World(world)
   const app = await createApp({
     database,
-    ...testSurroundings(),
+    ...testSurroundings(world),
     ownerSecrets: [],
     onDefect: (error) => outside.append({ what: 'defect', text: String(error) }),
     capabilities: markCapabilities(outside),

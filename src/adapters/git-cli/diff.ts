@@ -1,0 +1,79 @@
+import type { Diff, DiffRequest, Place } from '../../ports/git.ts'
+import { GitRefusal } from '../../ports/git.ts'
+import { checkRevision } from './names.ts'
+import { commitAt } from './repo.ts'
+import type { At, Options } from './run.ts'
+import { snapshot } from './tree.ts'
+
+const MOST_FILES = 5_000
+const COMMON = ['diff-tree', '-r', '--find-renames', '--no-ext-diff', '--no-textconv', '--no-color', '--submodule=short']
+
+/** Of the files in a place, committed or not. */
+export function diffOfPlace(at: At, admin: string, request: DiffRequest): Promise<Diff> {
+  return snapshot(at, admin, 'forgotten', ({ tree }, run) => between(at, request, tree, run))
+}
+
+/** Of a place that is gone: what was committed in it. */
+export async function diffOfBranch(repo: At, place: Place, request: DiffRequest): Promise<Diff> {
+  const head = await commitAt(repo, `refs/heads/${place.branch}`)
+  if (!head) throw new GitRefusal('missing', `Neither ${place.path} nor the branch ${place.branch} is there.`)
+  return between(repo, request, head, {})
+}
+
+async function between(at: At, { from, path, bytes }: DiffRequest, to: string, run: Options): Promise<Diff> {
+  const base = await commitAt(at, checkRevision(from))
+  if (!base) throw new GitRefusal('missing', `The commit ${from} that the work began at is not there any more.`)
+  if (path?.includes('\0')) throw new GitRefusal('invalid', 'A path cannot have a NUL in it.')
+  const between = [base, to, ...(path ? ['--', path] : [])]
+  const [raw, counts, patch] = await Promise.all([
+    at.git([...COMMON, '--raw', '-z', ...between], run),
+    at.git([...COMMON, '--numstat', '-z', ...between], run),
+    at.git([...COMMON, '--patch', '--src-prefix=a/', '--dst-prefix=b/', ...between], { ...run, cutAfter: bytes + 1 }),
+  ])
+  const lines = countsByPath(fields(counts))
+  const files = changes(fields(raw)).map((change) => ({ ...change, ...(lines.get(change.path) ?? { added: null, removed: null }) }))
+  const tooLong = patch.length > bytes
+  return {
+    files: files.slice(0, MOST_FILES),
+    text: wholeLines(patch, tooLong ? bytes : patch.length),
+    cut: tooLong || files.length > MOST_FILES,
+  }
+}
+
+/** Never half a line, nor half a character. */
+function wholeLines(patch: Buffer, bytes: number): string {
+  if (bytes >= patch.length) return patch.toString()
+  return patch.subarray(0, patch.lastIndexOf('\n', bytes - 1) + 1).toString()
+}
+
+function fields(output: Buffer): string[] {
+  return output.toString().split('\0').slice(0, -1)
+}
+
+/** `:mode mode hash hash S`, path; of a rename `R90`, path, path. */
+function changes(parts: string[]): Pick<Diff['files'][number], 'path' | 'from' | 'status'>[] {
+  const found = []
+  for (let i = 0; i < parts.length; ) {
+    const status = (parts[i++] ?? '').split(' ')[4]?.[0] ?? 'M'
+    const first = parts[i++] ?? ''
+    const moved = status === 'R' || status === 'C'
+    found.push({ path: moved ? (parts[i++] ?? '') : first, from: moved ? first : null, status })
+  }
+  return found
+}
+
+/** `added TAB removed TAB path`; of a rename the path is empty and two follow. Of a binary file both are `-`. */
+function countsByPath(parts: string[]): Map<string, { added: number | null; removed: number | null }> {
+  const found = new Map<string, { added: number | null; removed: number | null }>()
+  for (let i = 0; i < parts.length; i++) {
+    const [added = '-', removed = '-', ...name] = (parts[i] ?? '').split('\t')
+    const moved = name.join('\t') === ''
+    if (moved) i += 2
+    found.set(moved ? (parts[i] ?? '') : name.join('\t'), { added: count(added), removed: count(removed) })
+  }
+  return found
+}
+
+function count(text: string): number | null {
+  return text === '-' ? null : Number(text)
+}

@@ -1,0 +1,754 @@
+import { execFileSync, spawn } from 'node:child_process'
+import {
+  appendFileSync,
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test as base, describe, expect } from 'vitest'
+import { type Git, GitRefusal, type NewPlace } from '../../ports/git.ts'
+import { until } from '../../testing/signals.ts'
+import { createGit } from './index.ts'
+
+/** A real repository with one commit, a home of its own, and our git on it. */
+class Ground {
+  readonly folder = realpathSync(mkdtempSync(join(tmpdir(), 'signalbox-git-')))
+  readonly top = join(this.folder, 'web')
+  readonly home = join(this.folder, 'home')
+  readonly worktrees = join(this.folder, 'worktrees')
+  readonly git: Git
+
+  constructor() {
+    mkdirSync(this.home)
+    mkdirSync(this.top)
+    writeFileSync(
+      join(this.home, '.gitconfig'),
+      '[user]\nname = ann\nemail = ann@x\n[init]\ndefaultBranch = main\n[protocol "file"]\nallow = always\n',
+    )
+    this.run('init', '-q')
+    this.write('a.txt', 'one\n')
+    this.write('lib/b.txt', 'two\nthree\nfour\nfive\n')
+    this.commit('first')
+    this.git = this.another()
+  }
+
+  another(lockWaitMs = 8_000): Git {
+    return createGit({ worktrees: this.worktrees, env: this.env, lockWaitMs })
+  }
+
+  get env() {
+    return { PATH: process.env.PATH, HOME: this.home, GIT_CONFIG_NOSYSTEM: '1' }
+  }
+
+  run(...args: string[]): string {
+    return this.in(this.top, ...args)
+  }
+
+  in(cwd: string, ...args: string[]): string {
+    return execFileSync('git', args, { cwd, env: this.env, stdio: ['ignore', 'pipe', 'pipe'] })
+      .toString()
+      .trim()
+  }
+
+  write(path: string, text: string, below = this.top): void {
+    mkdirSync(join(below, path, '..'), { recursive: true })
+    writeFileSync(join(below, path), text)
+  }
+
+  commit(message: string, cwd = this.top): string {
+    this.in(cwd, 'add', '-A')
+    this.in(cwd, 'commit', '-q', '-m', message)
+    return this.in(cwd, 'rev-parse', 'HEAD')
+  }
+
+  place(name = 'task-1', more: Partial<NewPlace> = {}): NewPlace {
+    const path = this.git.placeFor('web', name)
+    return { repo: this.top, path, branch: `signalbox/${name}`, base: 'main', strategy: 'remote', ...more }
+  }
+
+  async made(name?: string): Promise<NewPlace & { from: string }> {
+    const place = this.place(name)
+    const { base } = await this.git.add(place)
+    return { ...place, from: base }
+  }
+
+  admin(place: NewPlace): string {
+    return this.in(place.path, 'rev-parse', '--absolute-git-dir')
+  }
+
+  branches(): string[] {
+    return this.run('for-each-ref', '--format=%(refname:short)', 'refs/heads/signalbox').split('\n').filter(Boolean)
+  }
+
+  /** A program that tells that it was run. */
+  trap(name: string): string {
+    const path = join(this.folder, name)
+    writeFileSync(path, `#!/bin/sh\necho "$0 $*" >> ${this.sprung}\ncat\n`)
+    chmodSync(path, 0o755)
+    return path
+  }
+
+  get sprung() {
+    return join(this.folder, 'sprung')
+  }
+}
+
+const test = base.extend<{ ground: Ground }>({
+  // biome-ignore lint/correctness/noEmptyPattern: vitest reads the dependencies from the pattern
+  ground: async ({}, use) => {
+    const ground = new Ground()
+    await use(ground)
+    rmSync(ground.folder, { recursive: true, force: true })
+  },
+})
+
+async function refusal(attempt: Promise<unknown>): Promise<GitRefusal> {
+  const error = await attempt.then(
+    () => undefined,
+    (thrown) => thrown,
+  )
+  expect(error).toBeInstanceOf(GitRefusal)
+  return error
+}
+
+function backdate(path: string): void {
+  utimesSync(path, 1_700_000_000, 1_700_000_000)
+}
+
+describe('a place is made', () => {
+  test('[G1] forty at once', async ({ ground }) => {
+    ground.in(ground.folder, 'clone', '-q', '--bare', ground.top, 'origin.git')
+    ground.run('remote', 'add', 'origin', join(ground.folder, 'origin.git'))
+    ground.run('fetch', '-q', 'origin')
+    const other = ground.another()
+    const places = Array.from({ length: 40 }, (_, n) => ground.place(`task-${n}`))
+    const made = await Promise.allSettled(places.map((place, n) => (n % 2 ? ground.git : other).add(place)))
+    expect(made.filter(({ status }) => status === 'rejected')).toEqual([])
+    expect(ground.branches()).toHaveLength(40)
+    for (const { path } of places) expect(readFileSync(join(path, 'a.txt'), 'utf8')).toBe('one\n')
+    expect(ground.run('worktree', 'list').split('\n')).toHaveLength(41)
+    expect(ground.run('status', '--porcelain')).toBe('')
+  })
+
+  test('[G2] again, it is the same one, with whatever was done in it', async ({ ground }) => {
+    const place = ground.place()
+    const first = await ground.git.add(place)
+    ground.write('a.txt', 'changed\n', place.path)
+    const head = ground.commit('work', place.path)
+    ground.write('new.txt', 'x', place.path)
+    expect(await ground.another().add(place)).toEqual({ base: first.base, head })
+    expect(ground.in(place.path, 'status', '--porcelain')).toBe('?? new.txt')
+  })
+
+  test('[G2] a branch without a folder, and a folder without files', async ({ ground }) => {
+    const place = ground.place()
+    ground.run('branch', place.branch)
+    ground.run('worktree', 'add', '-q', '--no-checkout', place.path, place.branch)
+    const { head } = await ground.git.add(place)
+    expect(head).toBe(ground.run('rev-parse', 'HEAD'))
+    expect(ground.in(place.path, 'status', '--porcelain')).toBe('')
+    expect(readdirSync(place.path).sort()).toEqual(['.git', 'a.txt', 'lib'])
+  })
+
+  test('[G2] cut off in the middle of its files', async ({ ground }) => {
+    const place = ground.place()
+    ground.write('.gitattributes', '*.slow filter=slow\n')
+    for (let n = 0; n < 5; n++) ground.write(`z${n}.slow`, 'x')
+    ground.commit('slow')
+    // The filter tells that it is at work, and never ends.
+    ground.run('config', '--global', 'filter.slow.smudge', `echo > ${join(ground.folder, 'reached')}; sleep 600`)
+    const attempt = ground.git.add(place).catch(() => 'cut off')
+    await until(() => existsSync(join(ground.folder, 'reached')))
+    const pids = processesIn(place.path)
+    expect(pids.length).toBeGreaterThan(0)
+    for (const pid of pids) process.kill(pid, 'SIGKILL')
+    expect(await attempt).toBe('cut off')
+    const lock = join(ground.admin(place), 'index.lock')
+    expect(existsSync(lock)).toBe(true)
+    backdate(lock)
+    ground.run('config', '--global', '--unset', 'filter.slow.smudge')
+    await ground.another().add(place)
+    expect(ground.in(place.path, 'status', '--porcelain')).toBe('')
+    expect(await ground.git.rescues(ground.top, 'task-1')).toEqual([])
+  })
+
+  test('[G2] whoever removed the index has not lost the files', async ({ ground }) => {
+    const place = await ground.made()
+    ground.write('mine.txt', 'mine', place.path)
+    rmSync(join(ground.admin(place), 'index'))
+    await ground.git.add(place)
+    const [saved] = await ground.git.rescues(ground.top, 'task-1')
+    expect(ground.run('show', `${saved?.ref}:mine.txt`)).toBe('mine')
+  })
+
+  test('[G4] after its folder was deleted by hand', async ({ ground }) => {
+    const place = await ground.made()
+    ground.write('w.txt', 'w', place.path)
+    const head = ground.commit('work', place.path)
+    ground.in(place.path, 'checkout', '-q', '--detach')
+    ground.write('l.txt', 'l', place.path)
+    const loose = ground.commit('loose', place.path)
+    rmSync(place.path, { recursive: true })
+    expect(await ground.git.state(place, place.from)).toMatchObject({ state: 'missing', ahead: 1 })
+    expect(await ground.git.add(place)).toEqual({ base: place.from, head })
+    expect(ground.run('for-each-ref', '--contains', loose, 'refs/signalbox/rescue')).not.toBe('')
+    rmSync(place.path, { recursive: true })
+    mkdirSync(place.path)
+    expect(await ground.git.add(place)).toEqual({ base: place.from, head })
+    ground.run('worktree', 'remove', place.path)
+    expect(await ground.git.add(place)).toEqual({ base: place.from, head })
+  })
+
+  test('[G4] while somebody prunes', async ({ ground }) => {
+    let on = true
+    const pruning = (async () => {
+      while (on) await exited(spawn('git', ['worktree', 'prune', '--expire=now'], { cwd: ground.top, env: ground.env }))
+    })()
+    const places = Array.from({ length: 5 }, (_, n) => ground.place(`task-${n}`))
+    await Promise.all(places.map((place) => ground.git.add(place)))
+    on = false
+    await pruning
+    for (const place of places) expect(await ground.git.state(place, 'refs/heads/main')).toMatchObject({ state: 'present', dirty: 0 })
+  })
+
+  test('[G4] and others that are away stay in the list', async ({ ground }) => {
+    const away = join(ground.folder, 'away')
+    ground.run('worktree', 'add', '-q', '-b', 'theirs', away)
+    renameSync(away, `${away}-unmounted`)
+    const place = await ground.made()
+    rmSync(place.path, { recursive: true })
+    await ground.git.add(place)
+    await ground.git.remove(place, 'T-1')
+    expect(ground.run('worktree', 'list')).toContain(away)
+  })
+})
+
+describe('locks of git', () => {
+  test('[G3] of the dead are removed', async ({ ground }) => {
+    const place = await ground.made()
+    const locks = [join(ground.top, '.git/config.lock'), join(ground.top, '.git/packed-refs.lock'), join(ground.admin(place), 'index.lock')]
+    for (const lock of locks) {
+      writeFileSync(lock, '')
+      backdate(lock)
+    }
+    await ground.git.add(place)
+    expect(locks.filter((lock) => existsSync(lock))).toEqual([])
+  })
+
+  test('[G3] of the living are waited for, not for ever, and the message says who', async ({ ground }) => {
+    const place = await ground.made()
+    const lock = join(ground.admin(place), 'index.lock')
+    const holder = spawn('git', ['update-index', '--stdin'], { cwd: place.path, env: ground.env, stdio: ['pipe', 'ignore', 'ignore'] })
+    await until(() => existsSync(lock))
+    backdate(lock)
+    const { reason, message } = await refusal(ground.another(100).add(place))
+    expect([reason, message]).toEqual(['busy', expect.stringContaining(`process ${holder.pid}`)])
+    expect(existsSync(lock)).toBe(true)
+    const waiting = ground.git.add(place)
+    holder.stdin.end()
+    await waiting
+  })
+
+  test('[G3] of any program that has one open, and young ones, stay', async ({ ground }) => {
+    const place = await ground.made()
+    const lock = join(ground.admin(place), 'index.lock')
+    writeFileSync(lock, '')
+    expect((await refusal(ground.another(50).add(place))).reason).toBe('busy')
+    backdate(lock)
+    const holder = spawn('sh', ['-c', 'exec 3<"$1"; echo open; read line', '-', lock], { cwd: '/', stdio: ['pipe', 'pipe', 'ignore'] })
+    await new Promise((resolve) => holder.stdout.once('data', resolve))
+    expect((await refusal(ground.another(50).add(place))).message).toContain(`process ${holder.pid}`)
+    holder.kill('SIGKILL')
+    await exited(holder)
+    await ground.git.add(place)
+    expect(existsSync(lock)).toBe(false)
+  })
+
+  test('[G3] two processes register one after the other, and one that dies holds nothing', async ({ ground }) => {
+    await ground.made('task-0')
+    const turn = join(ground.top, '.git/signalbox/turn')
+    const script = `const { DatabaseSync } = require('@photostructure/sqlite'); new DatabaseSync(process.argv[1]).exec('BEGIN EXCLUSIVE'); console.log('held'); setInterval(() => {}, 1000)`
+    const other = spawn(process.execPath, ['-e', script, turn], { stdio: ['ignore', 'pipe', 'ignore'] })
+    await new Promise((resolve) => other.stdout.once('data', resolve))
+    expect((await refusal(ground.another(50).add(ground.place()))).reason).toBe('busy')
+    other.kill('SIGKILL')
+    await exited(other)
+    await ground.git.add(ground.place())
+  })
+})
+
+describe('what else is there', () => {
+  const OTHERS: [string, (path: string, ground: Ground) => void][] = [
+    ['files', (path) => mkdirSync(join(path, 'x'), { recursive: true })],
+    ['a file', (path) => writeFileSync(path, 'x')],
+    ['a repository of its own', (path, ground) => void ground.in(join(path, '..'), 'init', '-q', path)],
+    ['a link to the main checkout', (path, ground) => symlinkSync(ground.top, path)],
+    ['a worktree of another repository', (path, ground) => anotherRepo(ground, path)],
+  ]
+  for (const [what, put] of OTHERS)
+    test(`[G5] ${what}`, async ({ ground }) => {
+      const place = ground.place()
+      mkdirSync(join(place.path, '..'), { recursive: true })
+      put(place.path, ground)
+      expect((await refusal(ground.git.add(place))).reason).toBe('foreign')
+      expect((await refusal(ground.git.remove(place, 'T-1'))).reason).toBe('foreign')
+      expect((await refusal(ground.git.rescue(place, 'T-1'))).reason).toBe('foreign')
+      expect(await ground.git.state(place, 'refs/heads/main')).toMatchObject({ state: 'foreign' })
+      expect(await ground.git.file(place, 'a.txt', 10)).toBeUndefined()
+      expect(lstatSync(place.path)).toBeDefined()
+      expect(ground.branches()).toEqual([])
+      expect(ground.run('status', '--porcelain')).toBe('')
+    })
+
+  test('[G5] a place that lost its .git is nobody’s, not the repository’s above it', async ({ ground }) => {
+    ground.in(ground.folder, 'init', '-q')
+    const place = await ground.made()
+    rmSync(join(place.path, '.git'))
+    expect((await refusal(ground.git.add(place))).reason).toBe('foreign')
+    expect((await refusal(ground.git.diff(place, { from: place.from, bytes: 100 }))).reason).toBe('foreign')
+  })
+
+  test('[G5] nothing outside our folder is ever a place', async ({ ground }) => {
+    for (const path of [ground.top, join(ground.folder, 'elsewhere'), `${ground.worktrees}/../web`, ground.worktrees])
+      expect((await refusal(ground.git.remove({ repo: ground.top, path, branch: 'main' }, 'T-1'))).reason).toBe('invalid')
+  })
+})
+
+describe('work is saved', () => {
+  test('[G6] before its folder goes: changed, staged, untracked, deleted', async ({ ground }) => {
+    const place = await ground.made()
+    ground.write('a.txt', 'staged\n', place.path)
+    ground.in(place.path, 'add', 'a.txt')
+    ground.write('a.txt', 'changed\n', place.path)
+    ground.write('sub dir/ünï\tcode', 'new', place.path)
+    rmSync(join(place.path, 'lib'), { recursive: true })
+    const { rescue } = await ground.git.remove(place, 'T-1')
+    expect(existsSync(place.path)).toBe(false)
+    expect(ground.branches()).toEqual([place.branch])
+    const ref = rescue?.ref as string
+    expect(rescue).toMatchObject({ branch: place.branch, ref: expect.stringMatching(/^refs\/signalbox\/rescue\/T-1\/\d{8}T\d{9}Z$/) })
+    expect(ground.run('ls-tree', '-r', '-z', '--name-only', ref).split('\0').filter(Boolean)).toEqual(['a.txt', 'sub dir/ünï\tcode'])
+    expect(ground.run('show', `${ref}:a.txt`)).toBe('changed')
+    expect(ground.run('show', `${ref}^2:a.txt`)).toBe('staged')
+    expect(await ground.git.remove(place, 'T-1')).toEqual({ rescue: undefined })
+    expect(await ground.git.rescues(ground.top, 'T-1')).toEqual([rescue])
+  })
+
+  test('[G6] untracked files alone; ignored ones are not work; clean is nothing to save', async ({ ground }) => {
+    ground.write('.gitignore', 'node_modules\n')
+    ground.commit('ignore')
+    const place = await ground.made()
+    ground.write('node_modules/x', 'x', place.path)
+    expect(await ground.git.rescue(place, 'T-1')).toBeUndefined()
+    ground.write('only.txt', 'x', place.path)
+    const { rescue } = await ground.git.remove(place, 'T-1')
+    expect(ground.run('ls-tree', '--name-only', rescue?.ref as string)).toBe('.gitignore\na.txt\nlib\nonly.txt')
+  })
+
+  test('[G6] commits that no branch has', async ({ ground }) => {
+    const place = await ground.made()
+    ground.in(place.path, 'checkout', '-q', '--detach')
+    ground.write('x', 'x', place.path)
+    const loose = ground.commit('loose', place.path)
+    const { rescue } = await ground.git.remove(place, 'T-1')
+    expect(ground.run('rev-parse', `${rescue?.ref}^1`)).toBe(loose)
+  })
+
+  test('[G6] in the middle of a merge and of a rebase, and nothing of that is changed', async ({ ground }) => {
+    const place = await ground.made()
+    ground.write('a.txt', 'theirs\n')
+    ground.commit('theirs')
+    ground.write('a.txt', 'ours\n', place.path)
+    ground.commit('ours', place.path)
+    for (const command of ['merge', 'rebase']) {
+      expect(() => ground.in(place.path, command, 'main')).toThrow()
+      ground.write('extra.txt', command, place.path)
+      const before = [ground.in(place.path, 'status', '--porcelain=v2', '--branch'), ground.in(place.path, 'ls-files', '-s')]
+      const saved = await ground.git.rescue(place, 'T-1')
+      expect([ground.in(place.path, 'status', '--porcelain=v2', '--branch'), ground.in(place.path, 'ls-files', '-s')]).toEqual(before)
+      expect(ground.run('show', `${saved?.ref}:extra.txt`)).toBe(command)
+      expect(ground.run('show', `${saved?.ref}:a.txt`)).toContain('<<<<<<<')
+      rmSync(join(place.path, 'extra.txt'))
+      ground.in(place.path, command, '--abort')
+    }
+    expect(await ground.git.rescues(ground.top, 'T-1')).toHaveLength(2)
+  })
+
+  test('[G6] a change of the same length in the same moment as the index', async ({ ground }) => {
+    const place = await ground.made()
+    const index = join(ground.admin(place), 'index')
+    const { mtime } = lstatSync(join(place.path, 'a.txt'))
+    utimesSync(index, mtime, mtime)
+    ground.write('a.txt', 'two\n', place.path)
+    utimesSync(join(place.path, 'a.txt'), mtime, mtime)
+    const saved = await ground.git.rescue(place, 'T-1')
+    expect(ground.run('show', `${saved?.ref}:a.txt`)).toBe('two')
+  })
+
+  test('[G6] a file that became a folder, and a folder that became a file', async ({ ground }) => {
+    const place = await ground.made()
+    rmSync(join(place.path, 'a.txt'))
+    ground.write('a.txt/inner', 'x', place.path)
+    rmSync(join(place.path, 'lib'), { recursive: true })
+    ground.write('lib', 'x', place.path)
+    const saved = await ground.git.rescue(place, 'T-1')
+    expect(ground.run('ls-tree', '-r', '--name-only', saved?.ref as string)).toBe('a.txt/inner\nlib')
+  })
+
+  test('[G7] and comes back; what was there is saved before', async ({ ground }) => {
+    const place = await ground.made()
+    ground.write('a.txt', 'first\n', place.path)
+    ground.write('new.txt', 'new', place.path)
+    const first = await ground.git.rescue(place, 'T-1')
+    expect(await ground.another().rescue(place, 'T-1')).toEqual(first)
+    ground.in(place.path, 'checkout', '-q', '--', 'a.txt')
+    rmSync(join(place.path, 'new.txt'))
+    ground.write('later.txt', 'later', place.path)
+    const head = ground.commit('went on', place.path)
+    ground.write('junk.txt', 'junk', place.path)
+    const { rescue } = await ground.git.restore(place, first?.ref as string, 'T-1')
+    expect(ground.run('show', `${rescue?.ref}:junk.txt`)).toBe('junk')
+    expect(readdirSync(place.path).sort()).toEqual(['.git', 'a.txt', 'lib', 'new.txt'])
+    expect(ground.in(place.path, 'rev-parse', 'HEAD')).toBe(head)
+    expect(ground.in(place.path, 'status', '--porcelain').split('\n')).toEqual([' M a.txt'.trim(), ' D later.txt', '?? new.txt'])
+    expect(await ground.git.restore(place, first?.ref as string, 'T-1')).toEqual({ rescue: undefined })
+    await ground.git.restore(place, rescue?.ref as string, 'T-1')
+    expect(readFileSync(join(place.path, 'junk.txt'), 'utf8')).toBe('junk')
+    expect((await refusal(ground.git.restore(place, 'refs/signalbox/rescue/T-1/none', 'T-1'))).reason).toBe('missing')
+  })
+
+  test('[G7] after the place was taken away', async ({ ground }) => {
+    const place = await ground.made()
+    ground.write('new.txt', 'new', place.path)
+    const { rescue } = await ground.git.remove(place, 'T-1')
+    await ground.git.add(place)
+    await ground.git.restore(place, rescue?.ref as string, 'T-1')
+    expect(readFileSync(join(place.path, 'new.txt'), 'utf8')).toBe('new')
+  })
+
+  test('[G8] a repository inside keeps its place until its work is elsewhere too', async ({ ground }) => {
+    const place = await ground.made()
+    const inner = join(place.path, 'inner')
+    mkdirSync(inner)
+    ground.in(inner, 'init', '-q')
+    expect((await ground.git.diff(place, { from: place.from, bytes: 1_000 })).files).toEqual([])
+    ground.write('only-here', 'x', inner)
+    expect((await refusal(ground.git.remove(place, 'T-1'))).reason).toBe('unsaved')
+    ground.commit('inner', inner)
+    expect((await refusal(ground.git.remove(place, 'T-1'))).message).toContain(inner)
+    ground.in(inner, 'init', '-q', '--bare', join(ground.folder, 'inner.git'))
+    ground.in(inner, 'remote', 'add', 'origin', join(ground.folder, 'inner.git'))
+    ground.in(inner, 'push', '-q', 'origin', 'HEAD')
+    await ground.git.remove(place, 'T-1')
+    expect(existsSync(place.path)).toBe(false)
+  })
+})
+
+describe('an untrusted repository', () => {
+  const NAMES = [
+    '-b',
+    '--upload-pack=touch x',
+    'ext::sh -c x',
+    '$(touch x)',
+    '`touch x`',
+    'a\nb',
+    'a\0b',
+    'a b',
+    '../x',
+    'a..b',
+    '@{-1}',
+    'x.lock',
+    '',
+  ]
+  test('[G9] names that are options, commands or expressions', async ({ ground }) => {
+    const place = await ground.made()
+    const before = ground.run('for-each-ref')
+    for (const name of NAMES) {
+      const inert = name.startsWith('$(')
+      if (!inert) for (const more of [{ branch: name }, { base: name }]) await refusal(ground.git.add(ground.place('task-2', more)))
+      await refusal(ground.git.state(place, name))
+      await refusal(ground.git.diff(place, { from: name, bytes: 10 }))
+      await refusal(ground.git.rescue(place, name))
+      await refusal(ground.git.restore(place, name, 'T-1'))
+      await refusal(ground.git.remove({ ...place, path: name }, 'T-1'))
+      expect(await ground.git.inspect(name)).toBeUndefined()
+      expect(() => ground.git.placeFor('web', name)).toThrow(GitRefusal)
+    }
+    expect(ground.run('for-each-ref')).toBe(before)
+    for (const path of ['--output=x', ':(top)*', '-'])
+      expect((await ground.git.diff(place, { from: place.from, path, bytes: 10 })).files).toEqual([])
+    ground.run('branch', '$(touch-x)')
+    await ground.git.add(ground.place('task-3', { base: '$(touch-x)' }))
+    expect(readdirSync(ground.folder)).not.toContain('x')
+  })
+
+  test('[G10] names programs, and none of them is run', async ({ ground }) => {
+    const trap = ground.trap('trap')
+    for (const hook of ['post-checkout', 'reference-transaction', 'post-index-change', 'pre-commit', 'fsmonitor-watchman'])
+      symlinkSync(trap, join(ground.top, '.git/hooks', hook))
+    ground.write('.gitattributes', '*.txt filter=evil diff=evil\n*.odd filter=a=b\n')
+    ground.write('x.odd', 'x')
+    ground.commit('attributes')
+    // Once they are checked out: the person's own git would run these.
+    const config: [string, string][] = [
+      ['core.fsmonitor', trap],
+      ['core.sshCommand', trap],
+      ['core.pager', trap],
+      ['core.alternateRefsCommand', trap],
+      ['credential.helper', `!${trap}`],
+      ['diff.external', trap],
+      ['diff.evil.command', trap],
+      ['diff.evil.textconv', trap],
+      ['filter.evil.clean', trap],
+      ['filter.evil.smudge', trap],
+      ['filter.evil.process', trap],
+      ['filter.evil.required', 'true'],
+      ['filter.a=b.clean', trap],
+      ['filter.a=b.smudge', trap],
+      ['remote.origin.url', `ext::${trap}`],
+      ['remote.origin.uploadpack', trap],
+      ['gpg.program', trap],
+      ['commit.gpgSign', 'true'],
+    ]
+    for (const [key, value] of config) ground.run('config', key, value)
+    ground.run('config', 'include.path', join(ground.folder, 'more'))
+    writeFileSync(join(ground.folder, 'more'), `[filter "included"]\nclean = ${trap}\nsmudge = ${trap}\n`)
+    rmSync(ground.sprung, { force: true })
+
+    await ground.git.inspect(ground.top)
+    const place = await ground.made()
+    ground.write('a.txt', 'changed\n', place.path)
+    ground.write('y.odd', 'y', place.path)
+    ground.write('.gitattributes', '* filter=included\n', place.path)
+    await ground.git.state(place, place.from)
+    expect((await ground.git.diff(place, { from: place.from, bytes: 10_000 })).text).toContain('+changed')
+    const saved = await ground.git.rescue(place, 'T-1')
+    ground.write('a.txt', 'again\n', place.path)
+    await ground.git.restore(place, saved?.ref as string, 'T-1')
+    expect(readFileSync(join(place.path, 'a.txt'), 'utf8')).toBe('changed\n')
+    await ground.git.remove(place, 'T-1')
+    expect(existsSync(ground.sprung) ? readFileSync(ground.sprung, 'utf8') : '').toBe('')
+  })
+
+  test('[G10] nor those that a submodule’s configuration names', async ({ ground }) => {
+    const trap = ground.trap('trap')
+    const place = await withSubmodule(ground)
+    const inner = join(place.path, 'sub')
+    for (const [key, value] of [
+      ['core.fsmonitor', trap],
+      ['filter.evil.clean', trap],
+    ] as const)
+      ground.in(inner, 'config', key, value)
+    ground.write('.gitattributes', '* filter=evil\n', inner)
+    ground.write('inside.txt', 'changed', inner)
+    await ground.git.state(place, place.from)
+    await ground.git.diff(place, { from: place.from, bytes: 100 })
+    await ground.git.rescue(place, 'T-1')
+    expect((await refusal(ground.git.remove(place, 'T-1'))).reason).toBe('unsaved')
+    expect(existsSync(ground.sprung) ? readFileSync(ground.sprung, 'utf8') : '').toBe('')
+  })
+
+  test('[G10] the person’s own filters are honoured, over what the repository says', async ({ ground }) => {
+    const trap = ground.trap('trap')
+    ground.run('config', '--global', 'filter.large.clean', 'tr a-z A-Z')
+    ground.run('config', '--global', 'filter.large.smudge', 'tr A-Z a-z')
+    ground.run('config', '--global', 'filter.large.required', 'true')
+    ground.write('.gitattributes', '*.bin filter=large\n')
+    ground.write('x.bin', 'hello\n')
+    ground.commit('large')
+    expect(ground.run('show', 'HEAD:x.bin')).toBe('HELLO')
+    ground.run('config', 'filter.large.smudge', trap)
+    const place = await ground.made()
+    expect(readFileSync(join(place.path, 'x.bin'), 'utf8')).toBe('hello\n')
+    expect(await ground.git.state(place, place.from)).toMatchObject({ dirty: 0 })
+    ground.write('y.bin', 'world\n', place.path)
+    const saved = await ground.git.rescue(place, 'T-1')
+    expect(ground.run('show', `${saved?.ref}:y.bin`)).toBe('WORLD')
+    rmSync(join(place.path, 'y.bin'))
+    await ground.git.restore(place, saved?.ref as string, 'T-1')
+    expect(readFileSync(join(place.path, 'y.bin'), 'utf8')).toBe('world\n')
+    expect(existsSync(ground.sprung)).toBe(false)
+  })
+})
+
+describe('what is in a place', () => {
+  test('[G11] modes, links and line ends', async ({ ground }) => {
+    ground.write('run.sh', '#!/bin/sh\n')
+    chmodSync(join(ground.top, 'run.sh'), 0o755)
+    symlinkSync('lib/b.txt', join(ground.top, 'link'))
+    ground.write('.gitattributes', '*.bat text eol=crlf\n')
+    ground.write('go.bat', 'one\r\ntwo\r\n')
+    for (let n = 0; n < 150; n++) ground.write(`many/${n}`, String(n))
+    ground.commit('kinds')
+    const place = await ground.made()
+    expect(lstatSync(join(place.path, 'run.sh')).mode & 0o111).toBe(0o111)
+    expect(readlinkSync(join(place.path, 'link'))).toBe('lib/b.txt')
+    expect(readFileSync(join(place.path, 'go.bat'), 'utf8')).toBe('one\r\ntwo\r\n')
+    expect(readdirSync(join(place.path, 'many'))).toHaveLength(150)
+    expect(await ground.git.state(place, place.from)).toMatchObject({ state: 'present', dirty: 0, ahead: 0 })
+  })
+
+  test('[G11] a submodule is left to be filled, works, and goes with its place when it holds nothing of its own', async ({ ground }) => {
+    const place = await withSubmodule(ground)
+    expect(readFileSync(join(place.path, 'sub/inside.txt'), 'utf8')).toBe('inside')
+    expect(await ground.git.rescue(place, 'T-1')).toBeUndefined()
+    ground.write('new.txt', 'x', place.path)
+    const saved = await ground.git.rescue(place, 'T-1')
+    expect(ground.run('ls-tree', saved?.ref as string, 'sub')).toMatch(/^160000 commit/)
+    rmSync(join(place.path, 'new.txt'))
+    await ground.git.restore(place, saved?.ref as string, 'T-1')
+    expect(ground.in(place.path, 'submodule', 'status')).toMatch(/^[0-9a-f]{40} sub/)
+    await ground.git.remove(place, 'T-1')
+    expect(existsSync(place.path)).toBe(false)
+    await ground.git.add(place)
+    expect(readdirSync(join(place.path, 'sub'))).toEqual([])
+  })
+
+  test('[G12] the difference has what is committed, staged, changed and untracked, and leaves nothing behind', async ({ ground }) => {
+    const place = await ground.made()
+    ground.in(place.path, 'mv', 'lib/b.txt', 'lib/c.txt')
+    ground.commit('moved', place.path)
+    appendFileSync(join(place.path, 'a.txt'), 'more\n')
+    ground.write('new.txt', 'x\ny\n', place.path)
+    ground.write('pic.bin', '\0\x01\x02', place.path)
+    const before = [ground.run('count-objects', '-v'), ground.in(place.path, 'status', '--porcelain')]
+    const diff = await ground.git.diff(place, { from: place.from, bytes: 10_000 })
+    expect(diff.files).toEqual([
+      { path: 'a.txt', from: null, status: 'M', added: 1, removed: 0 },
+      { path: 'lib/c.txt', from: 'lib/b.txt', status: 'R', added: 0, removed: 0 },
+      { path: 'new.txt', from: null, status: 'A', added: 2, removed: 0 },
+      { path: 'pic.bin', from: null, status: 'A', added: null, removed: null },
+    ])
+    expect(diff).toMatchObject({ cut: false, text: expect.stringContaining('Binary files') })
+    expect([ground.run('count-objects', '-v'), ground.in(place.path, 'status', '--porcelain')]).toEqual(before)
+    expect((await ground.git.diff(place, { from: place.from, path: 'new.txt', bytes: 10_000 })).files).toHaveLength(1)
+    const short = await ground.git.diff(place, { from: place.from, bytes: 100 })
+    expect([short.cut, short.text.endsWith('\n'), diff.text.startsWith(short.text), short.text.length <= 100]).toEqual([
+      true,
+      true,
+      true,
+      true,
+    ])
+    await ground.git.remove(place, 'T-1')
+    expect((await ground.git.diff(place, { from: place.from, bytes: 10_000 })).files).toMatchObject([{ path: 'lib/c.txt' }])
+  })
+
+  test('[G13] files below it, and no others', async ({ ground }) => {
+    const place = await ground.made()
+    writeFileSync(join(ground.folder, 'secret'), 'secret')
+    symlinkSync(join(ground.folder, 'secret'), join(place.path, 'out'))
+    symlinkSync('../../..', join(place.path, 'up'))
+    symlinkSync('a.txt', join(place.path, 'in'))
+    symlinkSync('.git', join(place.path, 'dot'))
+    mkdirSync(join(place.path, 'x/.GIT'), { recursive: true })
+    ground.write('x/.GIT/config', 'x', place.path)
+    execFileSync('mkfifo', [join(place.path, 'pipe')])
+    const outside = [
+      '../secret',
+      join(ground.folder, 'secret'),
+      'out',
+      'up/secret',
+      '.git',
+      'dot',
+      'x/.GIT/config',
+      'lib',
+      'pipe',
+      'a.txt\0',
+      '',
+      '.',
+      'none',
+    ]
+    for (const path of outside) expect([path, await ground.git.file(place, path, 100)]).toEqual([path, undefined])
+    for (const path of ['a.txt', 'in', 'lib/../a.txt']) expect((await ground.git.file(place, path, 100))?.bytes.toString()).toBe('one\n')
+    expect(await ground.git.file(place, 'a.txt', 2)).toEqual({ bytes: Buffer.from('on'), size: 4, cut: true })
+  })
+
+  test('[G14] where work begins', async ({ ground }) => {
+    const first = ground.run('rev-parse', 'HEAD')
+    const begins = async (strategy: NewPlace['strategy'], more: Partial<NewPlace> = {}) =>
+      (await ground.git.add(ground.place(`task-${Math.random().toString(36).slice(2)}`, { strategy, ...more }))).base
+    for (const strategy of ['remote', 'local_if_ahead', 'local'] as const) expect(await begins(strategy)).toBe(first)
+    ground.in(ground.folder, 'clone', '-q', '--bare', ground.top, 'origin.git')
+    ground.run('remote', 'add', 'origin', join(ground.folder, 'origin.git'))
+    ground.run('fetch', '-q', 'origin')
+    ground.write('a.txt', 'local\n')
+    const local = ground.commit('local')
+    expect([await begins('remote'), await begins('local_if_ahead'), await begins('local')]).toEqual([first, local, local])
+    ground.run('push', '-q', 'origin', 'main')
+    ground.run('reset', '-q', '--hard', first)
+    expect([await begins('remote'), await begins('local_if_ahead'), await begins('local')]).toEqual([local, local, first])
+    ground.write('a.txt', 'diverged\n')
+    const diverged = ground.commit('diverged')
+    expect([await begins('remote'), await begins('local_if_ahead'), await begins('local')]).toEqual([local, local, diverged])
+    ground.run('branch', '-q', 'topic', first)
+    expect([await begins('remote', { base: 'topic' }), await begins('remote', { base: 'refs/heads/main' })]).toEqual([first, diverged])
+    expect((await refusal(begins('remote', { base: 'nothing' }))).reason).toBe('missing')
+  })
+
+  test('[G15] its size, and whether anything happened', async ({ ground }) => {
+    const place = await ground.made()
+    const before = await ground.git.state(place, place.from)
+    const size = await ground.git.size(place)
+    expect(await ground.git.state(place, place.from)).toEqual(before)
+    ground.write('big', 'x'.repeat(1_000_000), place.path)
+    const dirty = await ground.git.state(place, place.from)
+    expect(dirty).toMatchObject({ dirty: 1, ahead: 0, head: before.head })
+    ground.write('big', 'y'.repeat(1_000_000), place.path)
+    const again = await ground.git.state(place, place.from)
+    ground.commit('big', place.path)
+    const committed = await ground.git.state(place, place.from)
+    expect(committed).toMatchObject({ dirty: 0, ahead: 1 })
+    expect(new Set([before, dirty, again, committed].map(({ fingerprint }) => fingerprint)).size).toBe(4)
+    expect((await ground.git.size(place)) - size).toBeGreaterThanOrEqual(1_000_000)
+  })
+})
+
+function anotherRepo(ground: Ground, path: string): void {
+  const other = join(ground.folder, 'other')
+  ground.in(ground.folder, 'clone', '-q', ground.top, other)
+  ground.in(other, 'worktree', 'add', '-q', '-b', 'x', path)
+}
+
+async function withSubmodule(ground: Ground) {
+  const library = join(ground.folder, 'library')
+  mkdirSync(library)
+  ground.in(library, 'init', '-q')
+  ground.write('inside.txt', 'inside', library)
+  ground.commit('library', library)
+  ground.run('submodule', '--quiet', 'add', library, 'sub')
+  ground.commit('with a submodule')
+  const place = await ground.made()
+  expect(readdirSync(join(place.path, 'sub'))).toEqual([])
+  ground.in(place.path, 'submodule', '--quiet', 'update', '--init')
+  return place
+}
+
+function processesIn(folder: string): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .filter((pid) => {
+      try {
+        return readlinkSync(`/proc/${pid}/cwd`).startsWith(folder)
+      } catch {
+        return false
+      }
+    })
+    .map(Number)
+}
+
+function exited(child: ReturnType<typeof spawn>): Promise<void> {
+  return new Promise((resolve) => (child.exitCode === null && child.signalCode === null ? child.once('exit', () => resolve()) : resolve()))
+}

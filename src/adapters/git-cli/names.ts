@@ -1,0 +1,58 @@
+import { isAbsolute, join, normalize, sep } from 'node:path'
+import { GitRefusal, type Place } from '../../ports/git.ts'
+
+/** What git accepts as a branch, less what it reads as an option or as an expression over revisions. */
+const BRANCH = /^(?![-/.])(?!@$)(?!.*(?:\.\.|@\{|\/\/|\/\.|\.lock(?:\/|$)|[\s~^:?*[\\]))[^\p{Cc}]{1,200}(?<!\/|\.)$/u
+const REF = /^refs\/[A-Za-z]/
+const COMMIT = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/
+const WORD = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$/
+const RESCUES = 'refs/signalbox/rescue/'
+
+export function checkBranch(branch: string): string {
+  if (!BRANCH.test(branch)) throw new GitRefusal('invalid', `${JSON.stringify(branch)} is not a branch name that git accepts.`)
+  return branch
+}
+
+export function isRefOrCommit(name: string): boolean {
+  return COMMIT.test(name) || (REF.test(name) && BRANCH.test(name))
+}
+
+export function checkRevision(name: string): string {
+  if (!isRefOrCommit(name)) throw new GitRefusal('invalid', `${JSON.stringify(name)} is neither a commit nor a ref in full.`)
+  return name
+}
+
+/** One part of a path and of a ref. */
+export function checkWord(word: string): string {
+  const bad = !WORD.test(word) || word.includes('..') || word.endsWith('.') || word.endsWith('.lock')
+  if (bad) throw new GitRefusal('invalid', `${JSON.stringify(word)} cannot be part of a path or a ref.`)
+  return word
+}
+
+export function rescuesUnder(name: string): string {
+  return `${RESCUES}${checkWord(name)}`
+}
+
+export function checkRescue(ref: string): string {
+  if (!ref.startsWith(RESCUES) || !BRANCH.test(ref))
+    throw new GitRefusal('invalid', `${JSON.stringify(ref)} is not the ref of a saved tree.`)
+  return ref
+}
+
+export function placeUnder(root: string, repo: string, name: string): string {
+  return join(root, checkWord(repo), checkWord(name))
+}
+
+/** Only below our own root: no mistake in a row may point us at a folder of the person's. */
+export function checkPlace(root: string, place: Place): void {
+  checkBranch(place.branch)
+  checkPath(place.repo)
+  checkPath(place.path)
+  if (!place.path.startsWith(root + sep)) throw new GitRefusal('invalid', `${place.path} is not below ${root}, where worktrees are kept.`)
+}
+
+function checkPath(path: string): void {
+  // A line feed would be two lines to git's own files.
+  const plain = isAbsolute(path) && normalize(path) === path && !/[\0\n\r]/.test(path)
+  if (!plain) throw new GitRefusal('invalid', `${JSON.stringify(path)} is not an absolute, plain path.`)
+}

@@ -1,0 +1,174 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { lstat, mkdir, readdir, readFile, rename, rm, rmdir, writeFile } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { GitRefusal, type NewPlace, type Place, type Rescue, type WorkState } from '../../ports/git.ts'
+import { freeLocks } from './lock-files.ts'
+import { checkRevision } from './names.ts'
+import { baseCommit, canonical, commitAt, type Found, find } from './repo.ts'
+import { rescue, save, saveHead } from './rescue.ts'
+import { type At, LONG_MS, type Open } from './run.ts'
+import { snapshot, unsavedInside } from './tree.ts'
+
+/** There while files are being checked out for the first time: what it finds then is nobody's work. */
+const CHECKING_OUT = 'signalbox-checkout'
+const REMOVED = '.removed'
+
+export type Repo = At & { common: string }
+
+/** The part of `add` that all worktrees of a repository share. */
+export async function register(open: Open, repo: Repo, place: NewPlace, lockWaitMs: number): Promise<void> {
+  const found = await find(repo.common, place)
+  if (found.state === 'foreign') throw foreign(place)
+  await freeLocks(sharedLocks(repo.common, place.branch), await homes(repo, place), lockWaitMs)
+  await makeBranch(repo, place)
+  if (found.state === 'present') return
+  if (found.admin) await unregister(open, repo, place, found, undefined)
+  await mkdir(dirname(place.path), { recursive: true, mode: 0o700 })
+  // A branch that it makes itself from a remote one is written to the configuration: of many at once most fail at that lock.
+  await repo.git(['worktree', 'add', '--quiet', '--no-checkout', '--', place.path, place.branch])
+}
+
+/** The branch and where it began appear together, so that half of an attempt is never taken for somebody's branch. */
+async function makeBranch(repo: Repo, place: NewPlace): Promise<void> {
+  if (await commitAt(repo, `refs/heads/${place.branch}`)) return
+  const base = await baseCommit(repo, place)
+  const input = `start\ncreate refs/heads/${place.branch} ${base}\nupdate ${beginningOf(place)} ${base}\nprepare\ncommit\n`
+  await repo.git(['update-ref', '--stdin'], { input })
+}
+
+export async function beginning(repo: Repo, place: NewPlace): Promise<string> {
+  const known = await commitAt(repo, beginningOf(place))
+  if (known) return known
+  const base = await baseCommit(repo, place)
+  return (await repo.ask(['merge-base', base, `refs/heads/${place.branch}`])) ?? base
+}
+
+function beginningOf({ branch }: Place): string {
+  return `refs/signalbox/base/${branch}`
+}
+
+/** The index is written when all files are there: without one the checkout never ended. */
+export async function checkOut(open: Open, repo: Repo, place: NewPlace, lockWaitMs: number): Promise<string> {
+  const { admin } = await find(repo.common, place)
+  if (!admin) throw foreign(place)
+  const at = await open(place.path)
+  await freeLocks([join(admin, 'index.lock'), join(admin, 'HEAD.lock')], await homes(repo, place), lockWaitMs)
+  if (!(await exists(join(admin, 'index')))) {
+    const marker = join(admin, CHECKING_OUT)
+    const nobodys = (await exists(marker)) || (await readdir(place.path)).every((name) => name === '.git')
+    // Somebody has worked here, and removed the index.
+    if (!nobodys) await rescue(open, place, admin, basename(place.path))
+    await writeFile(marker, '')
+    await at.git(['reset', '--quiet', '--hard', '--no-recurse-submodules'], { checkout: true, timeoutMs: LONG_MS })
+    await rm(marker, { force: true })
+  }
+  return at.line(['rev-parse', '--verify', 'HEAD'])
+}
+
+/** Saves, takes the folder out of the way in one step, and forgets it; its files are deleted later. */
+export async function takeAway(
+  open: Open,
+  repo: Repo,
+  place: Place,
+  root: string,
+  as: string,
+  lockWaitMs: number,
+): Promise<Rescue | undefined> {
+  const found = await find(repo.common, place)
+  if (found.state === 'foreign') throw foreign(place)
+  if (!found.admin) return undefined
+  if (found.state === 'missing') return unregister(open, repo, place, found, as)
+  const { admin } = found
+  await freeLocks([join(admin, 'index.lock'), join(admin, 'HEAD.lock')], await homes(repo, place), lockWaitMs)
+  const at = await open(place.path)
+  const saved = await snapshot(at, admin, 'kept', async (now) => {
+    const inside = await unsavedInside(open, place.path, now.nested)
+    if (inside !== undefined)
+      throw new GitRefusal(
+        'unsaved',
+        `${join(place.path, inside)} is a repository of its own with work that only it has. Push it, or move it away.`,
+      )
+    return save(at, now, place.branch, as)
+  })
+  await mkdir(join(root, REMOVED), { recursive: true, mode: 0o700 })
+  await rename(place.path, join(root, REMOVED, `${basename(place.path)}-${randomUUID()}`))
+  await unregister(open, repo, place, { ...found, state: 'missing' }, as)
+  return saved
+}
+
+/** Also what an earlier attempt was cut off at. */
+export async function sweep(root: string): Promise<void> {
+  const folder = join(root, REMOVED)
+  for (const name of await readdir(folder).catch(() => [])) await rm(join(folder, name), { recursive: true, force: true, maxRetries: 3 })
+}
+
+/** Only the one: `worktree prune` would also forget those of the person's that are on a disk which is not mounted now. */
+async function unregister(_open: Open, repo: Repo, place: Place, found: Found, as: string | undefined): Promise<Rescue | undefined> {
+  const head = found.admin && (await readFile(join(found.admin, 'HEAD'), 'utf8').catch(() => '')).trim()
+  const detached = head && /^[0-9a-f]{40,64}$/.test(head) ? await commitAt(repo, head) : undefined
+  const saved = await saveHead(repo, detached, place.branch, as ?? basename(place.path))
+  await rmdir(place.path).catch(() => {})
+  await repo.git(['worktree', 'remove', '--force', '--force', '--', await canonical(place.path)])
+  return saved
+}
+
+export async function state(open: Open, repo: Repo, place: Place, from: string): Promise<WorkState> {
+  const found = await find(repo.common, place)
+  const branchHead = await commitAt(repo, `refs/heads/${place.branch}`)
+  if (found.state !== 'present') {
+    const ahead = branchHead ? await aheadOf(repo, from, branchHead) : 0
+    return { state: found.state, head: branchHead ?? null, ahead, dirty: 0, fingerprint: digest([branchHead ?? '']) }
+  }
+  const at = await open(place.path)
+  const head = await commitAt(at, 'HEAD')
+  const status = await at.git(['status', '--porcelain', '-z', '--no-renames', '--untracked-files=all', '--ignore-submodules=dirty'])
+  const entries = status.toString().split('\0').filter(Boolean)
+  const stamps = await Promise.all(entries.map((entry) => stampOf(join(place.path, entry.slice(3)))))
+  return {
+    state: 'present',
+    head: head ?? null,
+    ahead: head ? await aheadOf(at, from, head) : 0,
+    dirty: entries.length,
+    fingerprint: digest([head ?? '', ...entries, ...stamps]),
+  }
+}
+
+async function aheadOf(at: At, from: string, head: string): Promise<number> {
+  const base = await commitAt(at, checkRevision(from))
+  if (!base) throw new GitRefusal('missing', `${at.cwd} has no ${from}.`)
+  return Number(await at.line(['rev-list', '--count', `${base}..${head}`]))
+}
+
+async function stampOf(path: string): Promise<string> {
+  const { mtimeNs, size, mode } = (await lstat(path, { bigint: true }).catch(() => undefined)) ?? {}
+  return `${mtimeNs}.${size}.${mode}`
+}
+
+function digest(parts: string[]): string {
+  return createHash('sha256').update(parts.join('\0')).digest('hex').slice(0, 32)
+}
+
+function sharedLocks(common: string, branch: string): string[] {
+  return ['config.lock', 'packed-refs.lock', `refs/heads/${branch}.lock`].map((name) => join(common, name))
+}
+
+/** Where a git that holds one of those locks can be at work. */
+async function homes(repo: Repo, place: Place): Promise<string[]> {
+  const folder = join(repo.common, 'worktrees')
+  const links = await Promise.all(
+    (await readdir(folder).catch(() => [])).map((id) => readFile(join(folder, id, 'gitdir'), 'utf8').catch(() => '')),
+  )
+  const worktrees = links.map((link) => link.trim()).filter((link) => link.startsWith('/'))
+  return [...new Set([repo.cwd, repo.common, await canonical(place.path), ...worktrees.map((link) => dirname(link))])]
+}
+
+async function exists(path: string): Promise<boolean> {
+  return (await lstat(path).catch(() => undefined)) !== undefined
+}
+
+export function foreign({ path, repo }: Place): GitRefusal {
+  return new GitRefusal(
+    'foreign',
+    `${path} is there, but is no worktree of ${repo}: nobody may work in it. Move it away, or mend it with \`git worktree repair\`.`,
+  )
+}

@@ -1,0 +1,101 @@
+import { lstat, readdir, readFile, realpath, stat } from 'node:fs/promises'
+import { basename, dirname, isAbsolute, join, resolve } from 'node:path'
+import { GitRefusal, type NewPlace, type Place, type RepoFacts } from '../../ports/git.ts'
+import { checkBranch, isRefOrCommit } from './names.ts'
+import type { At, Open } from './run.ts'
+
+/** What is at a place. `admin` is git's own folder about it, also when the place itself is gone. */
+export interface Found {
+  state: 'present' | 'missing' | 'foreign'
+  admin: string | undefined
+  common: string
+}
+
+export async function inspect(open: Open, path: string): Promise<RepoFacts | undefined> {
+  const folder = await folderAt(path)
+  if (!folder) return undefined
+  const here = await open(folder, { anywhereAbove: true })
+  const found = await here.ask(['rev-parse', '--show-toplevel', '--is-inside-work-tree', '--absolute-git-dir'])
+  const [toplevel, inside, gitDir] = found?.split('\n') ?? []
+  if (!toplevel || inside !== 'true') return undefined
+  // core.worktree can claim any folder above, even /: it counts only when git finds the same repository from there.
+  const top = await folderAt(toplevel)
+  if (!top || (await (await open(top, { anywhereAbove: true })).ask(['rev-parse', '--absolute-git-dir'])) !== gitDir) return undefined
+  const branch = await here.ask(['symbolic-ref', '--quiet', '--short', 'HEAD'])
+  const branches = await here.ask(['for-each-ref', '--format=%(refname:short)', 'refs/heads'])
+  return {
+    top,
+    branch: branch || null,
+    branches: branches ? branches.split('\n') : [],
+    remote: (await here.ask(['config', '--get', 'remote.origin.url'])) || null,
+    head: (await here.ask(['rev-parse', '--verify', '--quiet', 'HEAD'])) || null,
+  }
+}
+
+export async function openRepo(open: Open, repo: string): Promise<At & { common: string }> {
+  const at = (await folderAt(repo)) ? await open(repo) : undefined
+  const common = await at?.ask(['rev-parse', '--path-format=absolute', '--git-common-dir'])
+  if (!at || !common) throw new GitRefusal('missing', `There is no git repository at ${repo}. Move it back, or register its new place.`)
+  return { ...at, common: await realpath(common) }
+}
+
+/** Read from git's files themselves: `worktree list` repeats a line feed in somebody's path as it is. */
+export async function find(common: string, place: Place): Promise<Found> {
+  const path = await canonical(place.path)
+  const admin = await adminOf(common, path)
+  const kind = await lstat(path).catch(() => undefined)
+  if (!kind) return { state: 'missing', admin, common }
+  if (!kind.isDirectory()) return { state: 'foreign', admin, common }
+  const link = await readFile(join(path, '.git'), 'utf8').catch(() => '')
+  const target = link.startsWith('gitdir: ') ? await realpath(resolve(path, link.slice(8).trim())).catch(() => undefined) : undefined
+  if (admin && target === admin) return { state: 'present', admin, common }
+  return { state: (await readdir(path)).length === 0 ? 'missing' : 'foreign', admin, common }
+}
+
+async function adminOf(common: string, path: string): Promise<string | undefined> {
+  const folder = join(common, 'worktrees')
+  for (const id of await readdir(folder).catch(() => [])) {
+    const admin = join(folder, id)
+    const link = (await readFile(join(admin, 'gitdir'), 'utf8').catch(() => '')).trim()
+    if (!link) continue
+    const at = dirname(isAbsolute(link) ? link : resolve(admin, link))
+    if (at === path || (await canonical(at)) === path) return admin
+  }
+  return undefined
+}
+
+/** With links above it resolved, as git writes it down; it need not exist. A link in its own place is not followed. */
+export async function canonical(path: string): Promise<string> {
+  const above = await realpath(dirname(path)).catch(() => dirname(path))
+  return join(above, basename(path))
+}
+
+/** The commit that work begins at. */
+export async function baseCommit(repo: At, { base, strategy }: Pick<NewPlace, 'base' | 'strategy'>): Promise<string> {
+  const commit = isRefOrCommit(base) ? await commitAt(repo, base) : await branchCommit(repo, checkBranch(base), strategy)
+  if (commit) return commit
+  const unborn = (await commitAt(repo, 'HEAD')) === undefined
+  throw new GitRefusal('missing', unborn ? `${repo.cwd} has no commit yet. Make a first one.` : `${repo.cwd} has no branch "${base}".`)
+}
+
+async function branchCommit(repo: At, base: string, strategy: NewPlace['strategy']): Promise<string | undefined> {
+  const local = await commitAt(repo, `refs/heads/${base}`)
+  const upstream = await repo.ask(['for-each-ref', '--format=%(upstream)', `refs/heads/${base}`])
+  const remote =
+    (upstream?.startsWith('refs/remotes/') && (await commitAt(repo, upstream))) || (await commitAt(repo, `refs/remotes/origin/${base}`))
+  if (!local || !remote) return local ?? remote
+  if (strategy === 'local') return local
+  if (strategy === 'remote') return remote
+  const ahead = (await repo.ask(['merge-base', '--is-ancestor', remote, local])) !== undefined
+  return ahead ? local : remote
+}
+
+export function commitAt(at: At, name: string): Promise<string | undefined> {
+  return at.ask(['rev-parse', '--verify', '--quiet', '--end-of-options', `${name}^{commit}`])
+}
+
+async function folderAt(path: string): Promise<string | undefined> {
+  if (path.includes('\0')) return undefined
+  const real = await realpath(path).catch(() => undefined)
+  return real && (await stat(real)).isDirectory() ? real : undefined
+}

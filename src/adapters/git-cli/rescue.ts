@@ -1,0 +1,104 @@
+import { GitRefusal, type Place, type Rescue } from '../../ports/git.ts'
+import { checkRescue, rescuesUnder } from './names.ts'
+import { commitAt, openRepo } from './repo.ts'
+import { type At, LONG_MS, type Open } from './run.ts'
+import { addAll, type Snapshot, snapshot } from './tree.ts'
+
+const FIELDS = '%(refname)%00%(objectname)%00%(tree)%00%(parent)%00%(committerdate:unix)%00%(contents:subject)'
+const SUBJECT = 'rescue of '
+
+interface Saved extends Rescue {
+  tree: string
+  parents: string[]
+}
+
+/** Saves what only this place has. */
+export async function rescue(open: Open, place: Place, admin: string, as: string): Promise<Rescue | undefined> {
+  const at = await open(place.path)
+  return snapshot(at, admin, 'kept', (found) => save(at, found, place.branch, as))
+}
+
+export async function save(at: At, found: Snapshot, branch: string, as: string): Promise<Rescue | undefined> {
+  const { tree, staged, head, headTree } = found
+  if (tree === headTree && !staged && (!head || (await isReachable(at, head)))) return undefined
+  const stagedCommit = staged && (await commitTree(at, staged, head ? [head] : [], `what was staged, of ${branch}`))
+  const merging = await commitAt(at, 'MERGE_HEAD')
+  return store(
+    at,
+    tree,
+    [head, stagedCommit, merging].filter((parent) => parent !== undefined),
+    branch,
+    as,
+  )
+}
+
+/** Of a place whose folder is gone, git may still know where its HEAD was. */
+export async function saveHead(repo: At, head: string | undefined, branch: string, as: string): Promise<Rescue | undefined> {
+  if (!head || (await isReachable(repo, head))) return undefined
+  return store(repo, await repo.line(['rev-parse', '--verify', `${head}^{tree}`]), [head], branch, as)
+}
+
+export async function rescues(open: Open, repo: string, under: string): Promise<Rescue[]> {
+  const all = await saved(await openRepo(open, repo), rescuesUnder(under))
+  return all.map(({ tree: _, parents: __, ...rescue }) => rescue)
+}
+
+/** The files become what they were; HEAD and its branch stay where they are, so that it all shows as not committed. */
+export async function restore(open: Open, place: Place, admin: string, ref: string, as: string): Promise<{ rescue: Rescue | undefined }> {
+  const at = await open(place.path)
+  const wanted = await at.ask(['rev-parse', '--verify', '--quiet', '--end-of-options', `${checkRescue(ref)}^{tree}`])
+  if (!wanted) throw new GitRefusal('missing', `There is no saved tree ${ref}.`)
+  return snapshot(at, admin, 'kept', async (found) => {
+    if (found.tree === wanted) return { rescue: undefined }
+    const before = await save(at, found, place.branch, as)
+    const write = { timeoutMs: LONG_MS, checkout: true }
+    // What is untracked has to be known to the index, or it would stay among what is brought back. It was saved just now.
+    await addAll(at, write)
+    await at.git(['read-tree', '--reset', '-u', wanted], write)
+    await at.git(found.head ? ['read-tree', found.head] : ['read-tree', '--empty'], write)
+    await at.ask(['update-index', '-q', '--refresh'], write)
+    return { rescue: before }
+  })
+}
+
+async function isReachable(at: At, commit: string): Promise<boolean> {
+  const elsewhere = ['--branches', '--tags', '--remotes', '--glob=refs/signalbox']
+  return (await at.line(['rev-list', '--max-count=1', commit, '--not', ...elsewhere])) === ''
+}
+
+async function store(at: At, tree: string, parents: string[], branch: string, as: string): Promise<Rescue> {
+  const under = rescuesUnder(as)
+  const [newest] = await saved(at, under)
+  const same = newest?.tree === tree && newest.parents.join() === parents.join()
+  // A repeated attempt saves nothing new.
+  if (same) return { ref: newest.ref, commit: newest.commit, at: newest.at, branch: newest.branch }
+  const commit = await commitTree(at, tree, parents, `${SUBJECT}${branch}`)
+  const none = '0'.repeat(commit.length)
+  for (let now = Date.now(); ; now++) {
+    const ref = `${under}/${new Date(now).toISOString().replace(/[-:.]/g, '')}`
+    if ((await at.ask(['update-ref', ref, commit, none])) !== undefined) return { ref, commit, at: Math.floor(now / 1_000) * 1_000, branch }
+    if (!(await commitAt(at, ref))) throw new GitRefusal('failed', `${ref} cannot be written.`)
+  }
+}
+
+function commitTree(at: At, tree: string, parents: string[], message: string): Promise<string> {
+  return at.line(['commit-tree', tree, ...parents.flatMap((parent) => ['-p', parent])], { input: `${message}\n` })
+}
+
+async function saved(at: At, under: string): Promise<Saved[]> {
+  const listed = await at.line(['for-each-ref', `--format=${FIELDS}`, '--sort=-refname', `${under}/`])
+  return listed
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => {
+      const [ref = '', commit = '', tree = '', parents = '', seconds = '', subject = ''] = line.split('\0')
+      return {
+        ref,
+        commit,
+        tree,
+        parents: parents.split(' ').filter(Boolean),
+        at: Number(seconds) * 1_000,
+        branch: subject.slice(SUBJECT.length),
+      }
+    })
+}

@@ -1,0 +1,105 @@
+import { copyFile, lstat, mkdir, mkdtemp, rm, stat, utimes } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type At, LONG_MS, type Open, type Options } from './run.ts'
+
+/** What is in a place now, as a tree: untracked files too, ignored ones not. */
+export interface Snapshot {
+  tree: string
+  /** What is staged, when that is neither what was committed last nor what the files say; of an unmerged index: nothing. */
+  staged: string | undefined
+  head: string | undefined
+  headTree: string
+  /** Paths of repositories inside it, whose files are theirs. */
+  nested: string[]
+}
+
+/** Through an index of its own: neither the real one nor HEAD is touched, so it also works in the middle of a merge or a rebase. */
+export async function snapshot<T>(
+  place: At,
+  admin: string,
+  objects: 'kept' | 'forgotten',
+  use: (found: Snapshot, run: Options) => Promise<T>,
+): Promise<T> {
+  const folder = await mkdtemp(join(tmpdir(), 'signalbox-index-'))
+  try {
+    const index = join(folder, 'index')
+    const run = { env: { GIT_INDEX_FILE: index, ...(objects === 'kept' ? {} : await objectsIn(place, folder)) }, timeoutMs: LONG_MS }
+    const head = await place.ask(['rev-parse', '--verify', '--quiet', 'HEAD'])
+    const headTree = head
+      ? await place.line(['rev-parse', '--verify', `${head}^{tree}`])
+      : await place.line(['hash-object', '-t', 'tree', '--stdin'])
+    if (!(await copyIndex(join(admin, 'index'), index)) && head) await place.git(['read-tree', head], run)
+    const staged = await place.ask(['write-tree'], run)
+    const unknown = await addAll(place, run)
+    const tree = await place.line(['write-tree'], run)
+    const nested = [...new Set([...(await gitlinks(place, run)), ...unknown])]
+    const differs = staged !== undefined && staged !== headTree && staged !== tree
+    return await use({ tree, staged: differs ? staged : undefined, head, headTree, nested }, run)
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+/** A look leaves nothing in the repository: what it has to write goes to a folder that reads through to the real objects. */
+async function objectsIn(place: At, folder: string): Promise<Record<string, string>> {
+  const real = await place.line(['rev-parse', '--path-format=absolute', '--git-path', 'objects'])
+  const own = join(folder, 'objects')
+  await mkdir(own)
+  return { GIT_OBJECT_DIRECTORY: own, GIT_ALTERNATE_OBJECT_DIRECTORIES: JSON.stringify(real) }
+}
+
+/** Git takes a file that is as old as the index for changed until it has read it; a copy must not look younger than the original. */
+async function copyIndex(from: string, to: string): Promise<boolean> {
+  const original = await stat(from).catch(() => undefined)
+  if (!original) return false
+  await copyFile(from, to)
+  const seconds = Math.floor(original.mtimeMs / 1_000) - 1
+  await utimes(to, seconds, seconds)
+  return true
+}
+
+/**
+ * Like `git add --all`, which asks git inside every submodule (and runs what that one's configuration names), and which a
+ * repository inside that has no commit yet keeps from adding anything. Returns the repositories inside that git does not know.
+ */
+export async function addAll(place: At, run: Options): Promise<string[]> {
+  const listed = await place.git(['ls-files', '-z', '-t', '--modified', '--deleted', '--others', '--exclude-standard'], run)
+  // File names are bytes. What is new comes last: a folder may stand where a file was, which has to go first.
+  const tagged = [...new Set(listed.toString('latin1').split('\0'))].filter(Boolean)
+  const isNew = (line: string) => line.startsWith('? ')
+  const paths = [...tagged.filter((line) => !isNew(line)), ...tagged.filter(isNew)].map((line) => line.slice(2))
+  const repositories = paths.filter((path) => path.endsWith('/'))
+  const unborn = new Set<string>()
+  for (const path of repositories)
+    if (!(await place.ask(['-C', `./${utf8(path)}`, 'rev-parse', '--verify', '--quiet', 'HEAD']))) unborn.add(path)
+  const added = paths.filter((path) => !unborn.has(path)).map((path) => path.replace(/\/$/, ''))
+  const input = Buffer.from(added.map((path) => `${path}\0`).join(''), 'latin1')
+  await place.git(['update-index', '-z', '--add', '--remove', '--replace', '--stdin'], { ...run, input })
+  return repositories.map((path) => utf8(path).replace(/\/$/, ''))
+}
+
+/** Work in a repository inside the place that nothing else has: its files, or commits that no remote of it knows. */
+export async function unsavedInside(open: Open, place: string, nested: string[]): Promise<string | undefined> {
+  for (const path of nested) {
+    const inner = join(place, path)
+    if (!(await lstat(join(inner, '.git')).catch(() => undefined))) continue
+    const at = await open(inner)
+    if (await at.line(['status', '--porcelain', '-z', '--untracked-files=all', '--ignore-submodules=all'])) return path
+    const born = await at.ask(['rev-parse', '--verify', '--quiet', 'HEAD'])
+    const onlyHere = ['rev-list', '--max-count=1', 'HEAD', '--branches', '--glob=refs/stash', '--not', '--remotes']
+    if (born && (await at.line(onlyHere))) return path
+    const deeper = await unsavedInside(open, inner, await gitlinks(at, {}))
+    if (deeper) return join(path, deeper)
+  }
+  return undefined
+}
+
+async function gitlinks(at: At, run: Options): Promise<string[]> {
+  const listed = (await at.git(['ls-files', '-s', '-z'], run)).toString().split('\0')
+  return listed.filter((line) => line.startsWith('160000 ')).map((line) => line.slice(line.indexOf('\t') + 1))
+}
+
+function utf8(latin1: string): string {
+  return Buffer.from(latin1, 'latin1').toString()
+}
