@@ -10,6 +10,7 @@ import type { RunContext } from '../../kernel/tool.ts'
 import { defineTool } from '../../kernel/tool.ts'
 import type { Place } from '../../ports/git.ts'
 import { projectStore } from '../project/index.ts'
+import { slug } from '../handle.ts'
 import type { TaskRow } from '../task/index.ts'
 
 export interface WorkRow {
@@ -45,7 +46,7 @@ export async function planWork(ctx: RunContext, task: TaskRow, repoId?: string):
     task_id: task.id,
     repo_id: repo.id,
     path: `${process.env.SIGNALBOX_HOME}/worktrees/${repo.handle}/${task.id.slice(-12)}`,
-    branch: `signalbox/${task.id}`,
+    branch: `signalbox/task-${ctx.id('x').slice(-8)}-${slug(task.title, 'task')}`,
     base_branch: repo.base_branch,
     base_commit: null,
   }

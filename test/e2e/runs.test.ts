@@ -1,0 +1,276 @@
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { TestDaemon } from '../../src/testing/daemon.ts'
+import { git, repository, survivors } from '../chaos/kill-runs.ts'
+import { databaseOf, rows, until } from './support.ts'
+
+type Any = ReturnType<typeof JSON.parse>
+
+/** A real daemon, a real repository, real processes. */
+class Site {
+  readonly daemon = new TestDaemon({ env: { ANTHROPIC_API_KEY: 'sk-ant-not-for-agents-0123456789' } })
+  readonly repo = repository()
+  project = ''
+
+  static async open(settings: Record<string, unknown> = {}): Promise<Site> {
+    const site = new Site()
+    await site.daemon.start()
+    const quick = { 'runs.back_off_seconds': 0, 'runs.linger_seconds': 2, 'runs.max_per_host': 40, 'runs.max_per_project': 40, ...settings }
+    for (const [key, value] of Object.entries(quick)) await site.daemon.call('setting_update', { key, value })
+    site.project = (await site.daemon.call('project_create', { name: 'Web' })).project_id
+    await site.daemon.call('repo_add', { path: site.repo, project_id: site.project, checks: 'test -f a.txt' })
+    return site
+  }
+
+  async task(script: unknown[], more: object = {}): Promise<string> {
+    const description = `\`\`\`signalbox\n${JSON.stringify(script)}\n\`\`\`\n`
+    return (await this.daemon.call('task_create', { project_id: this.project, title: 'Do it', description, ...more })).task_id
+  }
+
+  async start(task_id: string, given: object = {}): Promise<string> {
+    return (await this.daemon.call('job_submit', { task_id, action: 'start_agent', arguments: { harness: 'scripted', ...given } })).job_id
+  }
+
+  async begin(script: unknown[]): Promise<{ task: string; job: string }> {
+    const task = await this.task(script)
+    return { task, job: await this.start(task) }
+  }
+
+  async over(job_id: string): Promise<Any> {
+    const answer = await this.daemon.call('job_wait', { job_id, timeout_seconds: 40 })
+    expect(answer.code).toBe('JOB_ENDED')
+    return answer.job
+  }
+
+  async get(task_id: string): Promise<Any> {
+    return (await this.daemon.call('task_get', { task_id })).task
+  }
+
+  /** When the transcript has it. */
+  async said(task_id: string, words: string): Promise<void> {
+    const found = async () => (await this.daemon.call('transcript_search', { task_id, words })).entries.length > 0
+    await until(found, `"${words}" in the transcript of ${task_id}: ${this.daemon.log}`)
+  }
+
+  async runs(task_id: string): Promise<Any[]> {
+    return (await this.daemon.call('run_list', { task_id })).runs
+  }
+
+  async message(task_id: string, message: string): Promise<string> {
+    return (await this.daemon.call('job_submit', { task_id, action: 'message_agent', arguments: { message } })).job_id
+  }
+
+  survivors(): string[] {
+    return survivors(this.daemon.home).map(({ argv }) => argv)
+  }
+
+  async close(): Promise<void> {
+    const { jobs } = await this.daemon.call('job_list', { states: ['queued', 'running'], limit: 200 })
+    for (const { id, action } of jobs) if (action !== 'stop_agent') await this.daemon.post('job_cancel', { job_id: id })
+    for (const { id } of jobs) await this.daemon.post('job_wait', { job_id: id, timeout_seconds: 20 })
+    await this.daemon.remove()
+  }
+}
+
+const DONE = { review: { summary: 'done' } }
+
+describe('an agent at work', () => {
+  let site: Site
+  beforeAll(async () => {
+    site = await Site.open()
+  })
+  afterAll(() => site.close())
+
+  test('[E60] works in its own worktree and hands it in; the checkout of the user is not touched', async () => {
+    writeFileSync(join(site.repo, 'mine.txt'), 'not committed')
+    const { task, job } = await site.begin([
+      { write: { path: 'a.txt', text: 'a\n' } },
+      { commit: { message: 'add a' } },
+      { note: { text: 'added' } },
+      DONE,
+    ])
+    expect(await site.over(job)).toMatchObject({ state: 'succeeded', lives: 1 })
+    expect(await site.get(task)).toMatchObject({ status: 'REVIEW', notes: [{ body: 'added' }] })
+    expect(readdirSync(site.repo).sort()).toEqual(['.git', 'mine.txt'])
+    const checks = (await site.daemon.call('job_submit', { task_id: task, action: 'run_checks' })).job_id
+    expect(await site.over(checks)).toMatchObject({ state: 'succeeded' })
+  })
+
+  test('[E61] a message arrives in the middle of its work, once', async () => {
+    const { task, job } = await site.begin([
+      { say: 'READY' },
+      { wait_message: { save: 'heard' } },
+      { say: 'They said {{heard.text}}.' },
+      DONE,
+    ])
+    await site.said(task, 'READY')
+    expect(await site.over(await site.message(task, 'use tabs'))).toMatchObject({ state: 'succeeded' })
+    await site.said(task, 'They said use tabs.')
+    expect(await site.over(job)).toMatchObject({ state: 'succeeded' })
+  })
+
+  test('[F13] a stop leaves nobody behind, whatever they did to get away, and loses no line', async () => {
+    const away = ['sh', '-c', '(setsid sleep 600 & setsid sh -c "sleep 601 & sleep 602" &) ; sleep 603']
+    const { task, job } = await site.begin([
+      { write: { path: 'half.txt', text: 'not committed' } },
+      { spawn: { argv: away } },
+      { say: 'READY' },
+      { sleep: { ms: 600_000 } },
+    ])
+    await site.said(task, 'READY')
+    expect(site.survivors().filter((argv) => argv.includes('sleep')).length).toBeGreaterThan(2)
+    const stop = (await site.daemon.call('job_submit', { task_id: task, action: 'stop_agent' })).job_id
+    expect(await site.over(stop)).toMatchObject({ state: 'succeeded' })
+    expect(await site.over(job)).toMatchObject({ state: 'cancelled' })
+    expect(site.survivors()).toEqual([])
+    expect(await site.get(task)).toMatchObject({ status: 'BACKLOG' })
+    const { files } = await site.daemon.call('diff_get', { task_id: task })
+    expect(files).toMatchObject([{ path: 'half.txt' }])
+  })
+
+  test('[F6] one that dies between its last commit and its report is replaced, and the work moves on', async () => {
+    const { task, job } = await site.begin([
+      { write: { path: 'a.txt', text: 'a\n' } },
+      { commit: { message: 'add a' } },
+      { if_resumed: { steps: [DONE, { exit: {} }] } },
+      { crash: { signal: 'SIGKILL' } },
+    ])
+    expect(await site.over(job)).toMatchObject({ state: 'succeeded', lives: 2 })
+    expect(await site.get(task)).toMatchObject({ status: 'REVIEW' })
+    const [second, first] = await site.runs(task)
+    expect(second.agent_id).toBe(first.agent_id)
+  })
+
+  test('[F7] one whose task is closed is ended and not started again', async () => {
+    const { task, job } = await site.begin([{ say: 'READY' }, { sleep: { ms: 600_000 } }])
+    await site.said(task, 'READY')
+    await site.daemon.call('task_close', { task_id: task, reason: 'done by hand' })
+    expect(await site.over(job)).toMatchObject({ state: 'cancelled' })
+    expect(await site.runs(task)).toHaveLength(1)
+    expect(await site.get(task)).toMatchObject({ status: 'DONE' })
+  })
+
+  test('[F15] one that dies at its start again and again ends with the reason', async () => {
+    const { task, job } = await site.begin([{ crash: { code: 7 } }])
+    const over = await site.over(job)
+    expect(over).toMatchObject({ state: 'failed', lives: 2 })
+    expect(await site.get(task)).toMatchObject({
+      status: 'BACKLOG',
+      attention: 'human',
+      attention_detail: expect.stringContaining(over.reason),
+    })
+    const missing = await site.task([])
+    const none = (
+      await site.daemon.call('job_submit', {
+        task_id: missing,
+        action: 'start_agent',
+        arguments: { harness: 'command', options: { command: ['/no/such/program'] } },
+      })
+    ).job_id
+    expect(await site.over(none)).toMatchObject({ state: 'failed', reason: expect.stringMatching(/no\/such\/program/) })
+    expect(site.survivors()).toEqual([])
+  })
+
+  test('[E62] what the provider refuses until a time waits for it; a limit that is reached ends the run', async () => {
+    const quota = await site.begin([
+      { if_resumed: { steps: [DONE, { exit: {} }] } },
+      { limit: { message: 'Usage limit reached.', resets_in_seconds: 2 } },
+    ])
+    await until(async () => (await site.get(quota.task)).attention === 'quota', 'the task is parked')
+    expect(await site.over(quota.job)).toMatchObject({ state: 'succeeded' })
+    const task = await site.task([
+      { usage: { input_tokens: 600 } },
+      { turn: {} },
+      { usage: { input_tokens: 600 } },
+      { sleep: { ms: 600_000 } },
+    ])
+    const job = await site.start(task, { limits: { tokens: 1_000 } })
+    expect(await site.over(job)).toMatchObject({ state: 'failed', code: 'BUDGET_EXHAUSTED' })
+    const long = await site.start(await site.task([{ sleep: { ms: 600_000 } }]), { limits: { minutes: 0.02 } })
+    expect(await site.over(long)).toMatchObject({ state: 'failed', code: 'BUDGET_EXHAUSTED', reason: expect.stringContaining('time') })
+  })
+
+  test('[S12] it has its own token and nobody else’s, and that is in no argv, log, audit or transcript', async () => {
+    const { task, job } = await site.begin([
+      { run: { argv: ['sh', '-c', 'env; cat "$SIGNALBOX_TOKEN_FILE"; echo READY'] } },
+      { say: 'NOW' },
+      { wait_message: {} },
+      DONE,
+    ])
+    await site.said(task, 'NOW')
+    const [run] = await site.runs(task)
+    const secret = readFileSync(join(site.daemon.home, 'runs', run.id, 'token'), 'utf8').trim()
+    expect(secret.length).toBeGreaterThan(40)
+    const agents = survivors(site.daemon.home)
+    for (const { pid, argv } of agents) {
+      expect(argv).not.toContain(secret)
+      const environment = readFileSync(`/proc/${pid}/environ`, 'utf8')
+      for (const other of [site.daemon.token, 'sk-ant-not-for-agents']) expect(environment).not.toContain(other)
+    }
+    await site.message(task, 'go on')
+    await site.over(job)
+    const { entries } = await site.daemon.call('transcript_read', { task_id: task, limit: 200 })
+    expect(JSON.stringify(entries)).toContain('[redacted]')
+    expect(JSON.stringify(entries)).not.toContain(secret)
+    expect(site.daemon.log).not.toContain(secret)
+    for (const table of ['calls', 'events', 'effects', 'runs', 'jobs', 'transcript_entries', 'run_inputs'])
+      expect(JSON.stringify(rows(databaseOf(site.daemon), `SELECT * FROM ${table}`))).not.toContain(secret)
+    expect((await site.daemon.post('agent_me', {}, secret)).status).toBe(401)
+  })
+
+  test('[S11] what it writes into its worktree changes neither its tools, nor its checks, nor its limits', async () => {
+    const { task, job } = await site.begin([
+      { write: { path: '.mcp.json', text: '{"mcpServers":{"signalbox":{"command":"false"}}}' } },
+      { write: { path: '.signalbox/checks', text: 'true' } },
+      { write: { path: 'package.json', text: '{"scripts":{"test":"true"}}' } },
+      { commit: { message: 'my own rules' } },
+      { call: { tool: 'setting_update', arguments: { key: 'runs.max_lives', value: 100 }, expect: 'PERMISSION_DENIED' } },
+      { call: { tool: 'budget_set', arguments: { task_id: '{{task.id}}', turns: 5 }, expect: 'PERMISSION_DENIED' } },
+      { call: { tool: 'job_submit', arguments: { task_id: '{{task.id}}', action: 'run_checks' }, expect: 'PERMISSION_DENIED' } },
+      DONE,
+    ])
+    expect(await site.over(job)).toMatchObject({ state: 'succeeded' })
+    const checks = (await site.daemon.call('job_submit', { task_id: task, action: 'run_checks' })).job_id
+    expect(await site.over(checks)).toMatchObject({ state: 'failed' })
+  })
+})
+
+describe('many of them', () => {
+  test('[E63] thirty that start at once all begin and end, and nothing is left', async () => {
+    const site = await Site.open()
+    onTestFinished(() => site.close())
+    const tasks = await Promise.all(
+      Array.from({ length: 30 }, () => site.task([{ write: { path: 'a.txt', text: 'a' } }, { commit: { message: 'a' } }, DONE])),
+    )
+    const jobs = await Promise.all(tasks.map((task) => site.start(task)))
+    const over = await Promise.all(jobs.map((job) => site.over(job)))
+    expect(over.filter((job) => job.state !== 'succeeded' || job.lives !== 1)).toEqual([])
+    expect(site.survivors()).toEqual([])
+    expect(git(site.repo, 'for-each-ref', 'refs/heads/signalbox').split('\n')).toHaveLength(30)
+  }, 120_000)
+
+  test('[F27] ten that outlive the daemon are adopted; their next calls succeed', async () => {
+    const site = await Site.open()
+    onTestFinished(() => site.close())
+    const script = [{ say: 'READY' }, { wait_message: {} }, { note: { text: 'after the restart' } }, DONE]
+    const begun = await Promise.all(Array.from({ length: 10 }, () => site.begin(script)))
+    for (const { task } of begun) await site.said(task, 'READY')
+    const before = site.survivors().length
+    const began = performance.now()
+    expect(await site.daemon.end('SIGTERM')).toBe(0)
+    expect(performance.now() - began).toBeLessThan(6_000)
+    expect(site.survivors()).toHaveLength(before)
+    await site.daemon.start()
+    await site.daemon.end('SIGKILL')
+    await site.daemon.start()
+    const messages = await Promise.all(begun.map(({ task }) => site.message(task, 'go on')))
+    for (const message of messages) expect(await site.over(message)).toMatchObject({ state: 'succeeded' })
+    for (const { task, job } of begun) {
+      expect(await site.over(job)).toMatchObject({ state: 'succeeded', lives: 1 })
+      expect((await site.get(task)).notes).toMatchObject([{ body: 'after the restart' }])
+    }
+    expect(site.survivors()).toEqual([])
+    expect(existsSync(join(site.daemon.home, 'runs'))).toBe(true)
+  }, 120_000)
+})
