@@ -267,6 +267,8 @@ async function failOpen(ctx: RunContext, jobId: string | null, reason: string): 
   if (job?.state === 'running') await over(ctx, job, 'failed', 'INVALID_AGENT_STATE', reason)
 }
 
+const MOST_TOGETHER = 8_000
+
 /** What events do to a run's row, and what of them is kept in its transcript. */
 function fold(run: RunRow, events: z.output<typeof HarnessEvent>[]): { changes: Partial<RunRow>; said: Said[] } {
   const changed = { ...run }
@@ -280,7 +282,7 @@ function fold(run: RunRow, events: z.output<typeof HarnessEvent>[]): { changes: 
         changed.turns++
         break
       case 'text':
-        said.push({ turn: changed.turns, kind: event.from, body: event.text })
+        say(said, { turn: changed.turns, kind: event.from, body: event.text })
         break
       case 'tool_call':
         changed.open_calls++
@@ -320,6 +322,14 @@ function fold(run: RunRow, events: z.output<typeof HarnessEvent>[]): { changes: 
     said,
     changes: { session, turns, open_calls, input_tokens, output_tokens, cached_tokens, cost_micros, estimated, failure, resets_at, ok },
   }
+}
+
+/** What a program prints line after line is one entry. */
+function say(said: Said[], next: Said): void {
+  const last = said.at(-1)
+  const goesOn = last?.kind === next.kind && last.turn === next.turn && (next.kind === 'program' || next.kind === 'error')
+  if (goesOn && last.body.length + next.body.length < MOST_TOGETHER) last.body += `\n${next.body}`
+  else said.push(next)
 }
 
 async function requireRun(ctx: RunContext, id: string): Promise<RunRow> {
