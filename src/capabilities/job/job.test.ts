@@ -104,7 +104,7 @@ describe('a job', () => {
     expect(await submit('message_agent', {})).toMatchObject({ message: 'message_agent needs arguments.message.' })
     expect(await submit('start_agent', { harness: 'none' })).toMatchObject({ suggestions: ['fake', 'command'] })
     expect(await submit('start_agent', {})).toMatchObject({ hint: 'Install it: npm i -g fake' })
-    expect(await submit('start_agent', { harness: 'command', options: { tast: 1 } })).toMatchObject({ code: 'INVALID_INPUT' })
+    expect(await submit('start_agent', { harness: 'command', options: { script: 'x' } })).toMatchObject({ code: 'INVALID_INPUT' })
     const { harnesses, actions } = await app.owner.call('job_actions')
     expect(harnesses[0]).toMatchObject({ name: 'fake', available: false, install: 'npm i -g fake' })
     expect(actions).toHaveLength(5)
