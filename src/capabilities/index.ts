@@ -7,7 +7,6 @@ import { review } from './review/index.ts'
 import { system } from './system/index.ts'
 import { askForAttention, task } from './task/index.ts'
 import { transcript } from './transcript/index.ts'
-import { work } from './work/index.ts'
 
 /** THE registry: one line per capability. Order matters only for migrations that refer to an earlier one's tables. */
 const all = [
