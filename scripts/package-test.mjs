@@ -16,7 +16,16 @@ import { basename, join } from 'node:path'
 import { ensureInstalled, npm, ROOT, run, seconds } from './bootstrap.mjs'
 
 const MAX_BYTES = 5 * 1024 * 1024
-const REQUIRED = ['package.json', 'LICENSE', 'README.md', 'bin/signalbox.js', 'dist/main.js', 'dist/db-worker.js', 'dist/runner.js', 'dist/ui/index.html']
+const REQUIRED = [
+  'package.json',
+  'LICENSE',
+  'README.md',
+  'bin/signalbox.js',
+  'dist/main.js',
+  'dist/db-worker.js',
+  'dist/runner.js',
+  'dist/ui/index.html',
+]
 const FOREIGN = /^(src|test|scripts|bench|docs|node_modules)\/|\.test\.|\.tsx?$/
 
 const { name, version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
