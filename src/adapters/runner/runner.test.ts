@@ -4,6 +4,8 @@ import { once } from 'node:events'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import type { Readable, Writable } from 'node:stream'
+import { text } from 'node:stream/consumers'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { ensurePrivateFolder } from '../../daemon/home.ts'
 import type { Exit, Frame, Runner, RunSpec } from '../../ports/runner.ts'
@@ -131,6 +133,16 @@ describe('starting', () => {
     })
     expect((await runToEnd({ ...PLAIN, argv: ['./nothing'] })).exit?.detail).toContain(`${base}/nothing does not exist`)
     expect((await runToEnd(script('true', { cwd: '/no/where' }))).exit?.detail).toContain('/no/where')
+  })
+
+  test('[R1] [R8] a daemon that is cut off while it hands over starts nothing, and leaves no secret behind', async () => {
+    const run = newRun()
+    const folder = await daemon().folder(run)
+    const half = JSON.stringify({ run, env: { OWN_TOKEN: 'own-secret' }, argv: ['true'] }).slice(0, -2)
+    const child = spawn(process.execPath, [ENTRY, folder], { stdio: ['ignore', 'ignore', 'pipe', 'pipe', 'pipe'] })
+    ;(child.stdio[3] as Writable).end(half)
+    expect(await text(child.stderr as Readable)).toMatch(/cut off after \d+ characters(?!.*own-secret)/s)
+    expect(await daemon().look(run)).toEqual({ state: 'prepared' })
   })
 
   test('[R12] a runner that does not come up is told with its own words', async () => {
