@@ -6,14 +6,11 @@ import { readRecord } from '../../runner/record.ts'
 import { LOG, READY_FD, SPEC_FD, type Spec } from '../../runner/spec.ts'
 
 const READY_MS = 20_000
-/** A runner holds one buffer at a time; without a bound the collector lets them pile up first. */
-const SMALL = ['--max-semi-space-size=1', '--max-old-space-size=64']
-
 /** Resolves when the folder has a record, this runner's or that of one before it. */
 export async function launchRunner(folder: string, entry: string, spec: Spec, env: Record<string, string | undefined>): Promise<void> {
   const log = openSync(join(folder, LOG), constants.O_WRONLY | constants.O_CREAT | constants.O_APPEND | constants.O_NOFOLLOW, 0o600)
   const stdio = ['ignore', 'ignore', log, 'pipe', 'pipe'] as const
-  const child = spawn(process.execPath, [...SMALL, entry, folder], { cwd: '/', env, stdio: [...stdio], detached: true })
+  const child = spawn(process.execPath, [entry, folder], { cwd: '/', env, stdio: [...stdio], detached: true })
   closeSync(log)
   const [specPipe, readyPipe] = [child.stdio[SPEC_FD] as Writable, child.stdio[READY_FD] as Readable]
   // One that died at once has said why in its log.
