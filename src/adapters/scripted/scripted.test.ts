@@ -11,7 +11,7 @@ import { Driven, type Scene, temporaryFolder } from '../../testing/harness.ts'
 import { createHarnesses } from '../harnesses.ts'
 import { scripted } from './index.ts'
 import { runProgram } from './programs.ts'
-import { parseScript, scriptIn } from './script.ts'
+import { parseScript, STEPS, scriptIn } from './script.ts'
 import { type Life, perform } from './steps.ts'
 import { Tools } from './tools.ts'
 import { Worktree } from './worktree.ts'
@@ -274,6 +274,12 @@ describe('where a script comes from', () => {
   })
 })
 
+test('[H13] the guide has every step, and its example is a script', () => {
+  const guide = readFileSync('docs/scripted-agent.md', 'utf8')
+  expect(Object.keys(STEPS).filter((name) => !guide.includes(`| \`{"${name}": `))).toEqual([])
+  expect(parseScript(scriptIn(guide) as string).map((step) => step.name)).toContain('review')
+})
+
 function nested(depth: number): string {
   return depth === 0 ? '{"say":"x"}' : `{"if_resumed":{"steps":[${nested(depth - 1)}]}}`
 }
@@ -383,7 +389,7 @@ describe('being killed, and daemons that go away', () => {
 
   test('[H16] it gives up after its patience, and at once when the answer is no', async () => {
     const nobody = new Tools({ url: 'http://127.0.0.1:9/mcp', token: 'x', patienceMs: 100 })
-    await expect(nobody.call('agent_me', {}, 'k')).rejects.toThrow()
+    await expect(nobody.call('agent_me', {}, 'k')).rejects.toThrow('did not answer for 0.1 s')
     const unknown = new Tools({ url: `${daemon.url}/mcp`, token: 'sbx_wrong' })
     await expect(unknown.call('agent_me', {})).rejects.toThrow()
   })

@@ -60,17 +60,23 @@ export class Tools {
   }
 
   async #patiently<T extends object>(ask: (client: Client) => Promise<T>, signal?: AbortSignal): Promise<T> {
-    const began = performance.now()
+    const patienceMs = this.#options.patienceMs ?? PATIENCE_MS
+    let failingSince: number | undefined
     let delay = RETRY_MS.first
+    // From the first failure on: a wait that was held for minutes may well be cut at its end.
+    const isOver = () => {
+      failingSince ??= performance.now()
+      return performance.now() - failingSince >= patienceMs
+    }
     for (;;) {
-      const patient = () => performance.now() - began < (this.#options.patienceMs ?? PATIENCE_MS)
       try {
         const answer = await ask(await this.#connected())
-        if (!isPassing(answer) || !patient()) return answer
+        if (!isPassing(answer) || isOver()) return answer
       } catch (error) {
         signal?.throwIfAborted()
         await this.close()
-        if (isFinal(error) || !patient()) throw error
+        if (isFinal(error)) throw error
+        if (isOver()) throw new Error(`Signalbox did not answer for ${patienceMs / 1000} s: ${reasonOf(error)}`)
       }
       await pause(delay, undefined, { signal })
       delay = Math.min(delay * 2, RETRY_MS.most)
@@ -103,6 +109,12 @@ function answerOf(result: { isError?: boolean; structuredContent?: unknown; cont
 
 function isPassing(answer: object): boolean {
   return 'code' in answer && PASSING.has(String(answer.code))
+}
+
+/** `fetch failed` says nothing; its cause says who refused. */
+function reasonOf(error: unknown): string {
+  const { message, cause } = error as Error
+  return cause instanceof Error ? `${message}: ${cause.message}` : message
 }
 
 /** What will not be otherwise the next time: the daemon answered, and said no. */
