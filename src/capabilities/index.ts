@@ -4,9 +4,10 @@ import { effect } from './effect/index.ts'
 import { project } from './project/index.ts'
 import { system } from './system/index.ts'
 import { task } from './task/index.ts'
+import { work } from './work/index.ts'
 
 /** THE registry: one line per capability. Order matters only for migrations that refer to an earlier one's tables. */
-const all = [agent, project, task, effect, system((): Record<string, SettingDefinition> => settingDefinitions)]
+const all = [agent, project, task, work, effect, system((): Record<string, SettingDefinition> => settingDefinitions)]
 
 export const capabilities: Capability[] = all
 

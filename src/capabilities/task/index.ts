@@ -41,6 +41,9 @@ export const task = defineCapability({
   ],
 })
 
+export { handleOf } from './rules.ts'
+export { type TaskRow, taskStore } from './store.ts'
+
 /** For those who write about a task without being of this capability. */
 export async function projectOfTask(tx: Tx, id: string): Promise<string | undefined> {
   return (await taskStore(tx).find(id))?.project_id
