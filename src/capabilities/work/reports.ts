@@ -11,12 +11,17 @@ const Hash = z.string().regex(/^[0-9a-f]{40,64}$/)
 const Saved = z.strictObject({ ref: text(300), commit: Hash }).nullable()
 const Told = z.strictObject({ work_id: WorkId })
 
+const work_id = `work_01jc${'0'.repeat(32)}`
+const commit = '0'.repeat(40)
+const ref = 'refs/signalbox/rescue/task-00000000-log-in/20260304T050607089Z'
+
 export const made = defineTool({
   name: 'work_made',
   title: 'A worktree was made',
   description: 'What an effect tells when the worktree of a task is there.',
   input: z.strictObject({ work_id: WorkId, path: text(4_000), base_commit: Hash, head: Hash }),
   output: Told,
+  example: { work_id, path: '/home/me/.signalbox/worktrees/web/task-00000000-log-in', base_commit: commit, head: commit },
   impact: 'write',
   profile: 'maintainer',
   internal: true,
@@ -35,6 +40,7 @@ export const removed = defineTool({
   description: 'What an effect tells when the folder of a work is gone.',
   input: z.strictObject({ work_id: WorkId, rescue: Saved }),
   output: Told,
+  example: { work_id, rescue: { ref, commit } },
   impact: 'write',
   profile: 'maintainer',
   internal: true,
@@ -53,6 +59,7 @@ export const restored = defineTool({
   description: 'What an effect tells when the files of a work are as they were saved.',
   input: z.strictObject({ work_id: WorkId, ref: text(300), rescue: Saved, request: text(100) }),
   output: Told,
+  example: { work_id, ref, rescue: null, request: 'undo_01jc' },
   impact: 'write',
   profile: 'maintainer',
   internal: true,
@@ -70,6 +77,7 @@ export const failed = defineTool({
   description: 'What an effect tells when git will not do it, however often.',
   input: z.strictObject({ work_id: WorkId, what: text(40), message: text(2_000), request: text(100) }),
   output: Told,
+  example: { work_id, what: 'undo', message: 'Nothing was saved that could be brought back.', request: 'undo_01jc' },
   impact: 'write',
   profile: 'maintainer',
   internal: true,
