@@ -102,9 +102,26 @@ async function unregister(repo: Repo, place: Place, found: Found, as: string): P
   const head = found.admin && (await readFile(join(found.admin, 'HEAD'), 'utf8').catch(() => '')).trim()
   const detached = head && /^[0-9a-f]{40,64}$/.test(head) ? await commitAt(repo, head) : undefined
   const saved = await saveHead(repo, detached, place.branch, as)
+  if (found.admin) await keepSubmodules(repo, found.admin)
   await rmdir(place.path).catch(() => {})
   await repo.git(['worktree', 'remove', '--force', '--force', '--', await canonical(place.path)])
   return saved
+}
+
+/** Git keeps the commits of a worktree's submodules in its own folder about the worktree, and deletes them with it. */
+async function keepSubmodules(repo: Repo, admin: string): Promise<void> {
+  const modules = join(admin, 'modules')
+  const repositories = (await readdir(modules, { recursive: true }).catch(() => [])).filter((path) => basename(path) === 'HEAD')
+  for (const head of repositories) {
+    const folder = dirname(join(modules, head))
+    if (!(await exists(join(folder, 'objects')))) continue
+    const onlyHere = ['rev-list', '--max-count=1', '--all', '--not', '--remotes', '--tags']
+    // Without its work tree git would not start.
+    if ((await repo.ask(['--git-dir', folder, '--work-tree', folder, ...onlyHere])) === '') continue
+    const kept = join(repo.common, 'signalbox', 'modules')
+    await mkdir(kept, { recursive: true })
+    return rename(modules, join(kept, `${basename(admin)}-${randomUUID()}`))
+  }
 }
 
 export async function state(open: Open, repo: Repo, place: Place, from: string): Promise<WorkState> {
