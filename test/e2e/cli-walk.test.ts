@@ -1,8 +1,10 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from '@photostructure/sqlite'
 import stringWidth from 'string-width'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createGit } from '../../src/adapters/git-cli/index.ts'
 import { command } from '../../src/daemon/cli-command.ts'
 import { CODES, EXITS } from '../../src/kernel/error.ts'
 import type { Tool } from '../../src/kernel/tool.ts'
@@ -21,19 +23,59 @@ let real: Record<string, unknown>
 
 beforeAll(async () => {
   daemon = await TestDaemon.start()
-  const path = join(daemon.home, 'web-shop')
-  mkdirSync(path)
-  for (const args of [
-    ['init', '-q'],
-    ['-c', 'user.name=a', '-c', 'user.email=a@b', 'commit', '-q', '--allow-empty', '-m', 'x'],
-  ])
-    execFileSync('git', args, { cwd: path })
+  const path = repository('web-shop')
   await daemon.call('project_create', { name: 'Web shop' })
   for (const title of ['One', 'Two']) await daemon.call('task_create', { title })
   const { token_id } = await daemon.call('agent_invite', { role: 'worker', name: 'Ann' })
   const { plan_id } = await daemon.call('plan_propose', { tasks: [{ title: 'planned' }] })
+  await prepareWork('T-1')
   real = { token_id, plan_id, path, timeout_seconds: 0.2 }
 })
+
+function repository(name: string): string {
+  const path = join(daemon.home, name)
+  mkdirSync(path)
+  writeFileSync(join(path, 'README.md'), 'Read me\n')
+  for (const args of [
+    ['init', '-q', '-b', 'main'],
+    ['add', '-A'],
+    ['-c', 'user.name=a', '-c', 'user.email=a@b', 'commit', '-q', '-m', 'x'],
+  ])
+    execFileSync('git', args, { cwd: path })
+  return path
+}
+
+/** A worktree with something that was saved of it, as a run would leave it; no tool makes one by itself. */
+async function prepareWork(handle: string): Promise<void> {
+  const repo = repository('prepared')
+  const { repo_id } = await daemon.call('repo_add', { path: repo })
+  const { task } = await daemon.call('task_get', { task_id: handle })
+  const git = createGit({ worktrees: join(daemon.home, 'worktrees') })
+  const name = 'task-00000000-one'
+  const place = { repo, path: git.placeFor('prepared', name), branch: `signalbox/${name}` }
+  const { base } = await git.add({ ...place, base: 'main', strategy: 'local' })
+  writeFileSync(join(place.path, 'draft.txt'), 'x')
+  await git.rescue(place, name)
+  const database = new DatabaseSync(databaseOf(daemon))
+  database.exec('PRAGMA busy_timeout = 5000')
+  const row = [
+    `work_${'0'.repeat(36)}`,
+    task.id,
+    repo_id,
+    task.project_id,
+    name,
+    place.path,
+    place.branch,
+    'main',
+    base,
+    'local',
+    'made',
+    1,
+    1,
+  ]
+  database.prepare(`INSERT INTO works VALUES (${row.map(() => '?').join(', ')})`).run(...row)
+  database.close()
+}
 afterAll(() => daemon.remove())
 
 const env = () => ({ SIGNALBOX_HOME: daemon.home })

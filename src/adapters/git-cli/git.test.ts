@@ -457,6 +457,18 @@ describe('work is saved', () => {
   })
 })
 
+test('[G8] commits of a submodule are kept when its folder was deleted by hand', async ({ ground }) => {
+  const place = await withSubmodule(ground)
+  ground.write('more.txt', 'x', join(place.path, 'sub'))
+  ground.in(join(place.path, 'sub'), 'checkout', '-q', '-b', 'topic')
+  const only = ground.commit('only here', join(place.path, 'sub'))
+  rmSync(place.path, { recursive: true })
+  await ground.git.remove(place, 'T-1')
+  const [kept] = readdirSync(join(ground.top, '.git/signalbox/modules'))
+  const folder = join(ground.top, '.git/signalbox/modules', kept as string, 'sub')
+  expect(ground.in(ground.folder, '--git-dir', folder, '--work-tree', folder, 'rev-parse', 'topic')).toBe(only)
+})
+
 describe('an untrusted repository', () => {
   const NAMES = [
     '-b',

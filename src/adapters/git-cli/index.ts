@@ -4,7 +4,7 @@ import { type Git, GitRefusal, type Place } from '../../ports/git.ts'
 import { diffOfBranch, diffOfPlace } from './diff.ts'
 import { fileBelow, sizeOf } from './files.ts'
 import { checkPlace, placeUnder, rescuesUnder } from './names.ts'
-import { beginning, checkOut, foreign, register, state, sweep, takeAway } from './place.ts'
+import { checkOut, foreign, register, state, sweep, takeAway } from './place.ts'
 import { find, inspect, openRepo } from './repo.ts'
 import { rescue, rescues, restore } from './rescue.ts'
 import { opener } from './run.ts'
@@ -47,9 +47,8 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
     placeFor: (repo, name) => placeUnder(root, repo, name),
     add: (place) =>
       at(place, async (repo) => {
-        await alone(turns, repo.common, lockWaitMs, () => register(open, repo, place, lockWaitMs))
-        const head = await checkOut(open, repo, place, lockWaitMs)
-        return { base: await beginning(repo, place), head }
+        const base = await alone(turns, repo.common, lockWaitMs, () => register(repo, place, lockWaitMs))
+        return { base, head: await checkOut(open, repo, place, lockWaitMs) }
       }),
     remove: async (place, rescueAs) => {
       rescuesUnder(rescueAs)

@@ -4,7 +4,7 @@ import { commitAt, openRepo } from './repo.ts'
 import { type At, LONG_MS, type Open } from './run.ts'
 import { addAll, type Snapshot, snapshot } from './tree.ts'
 
-const FIELDS = '%(refname)%00%(objectname)%00%(tree)%00%(parent)%00%(committerdate:unix)%00%(contents:subject)'
+const FIELDS = '%(refname)%00%(objectname)%00%(tree)%00%(parent)%00%(contents:subject)'
 const SUBJECT = 'rescue of '
 
 interface Saved extends Rescue {
@@ -76,7 +76,7 @@ async function store(at: At, tree: string, parents: string[], branch: string, as
   const none = '0'.repeat(commit.length)
   for (let now = Date.now(); ; now++) {
     const ref = `${under}/${new Date(now).toISOString().replace(/[-:.]/g, '')}`
-    if ((await at.ask(['update-ref', ref, commit, none])) !== undefined) return { ref, commit, at: Math.floor(now / 1_000) * 1_000, branch }
+    if ((await at.ask(['update-ref', ref, commit, none])) !== undefined) return { ref, commit, at: now, branch }
     if (!(await commitAt(at, ref))) throw new GitRefusal('failed', `${ref} cannot be written.`)
   }
 }
@@ -91,14 +91,30 @@ async function saved(at: At, under: string): Promise<Saved[]> {
     .split('\n')
     .filter(Boolean)
     .map((line) => {
-      const [ref = '', commit = '', tree = '', parents = '', seconds = '', subject = ''] = line.split('\0')
+      const [ref = '', commit = '', tree = '', parents = '', subject = ''] = line.split('\0')
       return {
         ref,
         commit,
         tree,
         parents: parents.split(' ').filter(Boolean),
-        at: Number(seconds) * 1_000,
+        at: timeIn(ref),
         branch: subject.slice(SUBJECT.length),
       }
     })
+}
+
+/** `…/20260304T050607089Z` */
+function timeIn(ref: string): number {
+  const parts = /(\d{4})(\d{2})(\d{2})T(\d{2})(\d{2})(\d{2})(\d{3})Z$/.exec(ref)
+  if (!parts) return 0
+  const [year, month, day, hour, minute, second, ms] = parts.slice(1).map(Number) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+  ]
+  return Date.UTC(year, month - 1, day, hour, minute, second, ms)
 }

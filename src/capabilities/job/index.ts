@@ -82,4 +82,4 @@ export const job = defineCapability({
   resources: [{ uri: 'signalbox://job/{id}', name: 'job', description: 'One job, by id or handle', tool: 'job_get', argument: 'job_id' }],
 })
 
-export { jobAttention } from './attention.ts'
+export { jobAttention, livingRun } from './attention.ts'

@@ -1,0 +1,37 @@
+import { defineCapability, setting } from '../../kernel/capability.ts'
+import { removeWork, undoWork } from './effects.ts'
+import { migrations } from './migrations.ts'
+import { failed, made, removed, restored } from './reports.ts'
+import { Strategy, workFailed, workMade, workRemoved, workRescued, workRestored } from './schema.ts'
+import { workStore } from './store.ts'
+import { collect, diff, list, listRescues, readFile, undo } from './tools.ts'
+
+export const work = defineCapability({
+  name: 'work',
+  tools: [diff, readFile, list, listRescues, undo, collect, made, removed, restored, failed],
+  migrations,
+  events: [workMade, workRemoved, workRescued, workRestored, workFailed],
+  effects: [removeWork, undoWork],
+  settings: {
+    'general.worktree_base_ref_strategy': setting(
+      Strategy,
+      'local_if_ahead',
+      'Where work begins: at the branch of the remote as last fetched, at the local one, or at the local one when it has all of the remote one',
+    ),
+  },
+  things: [
+    {
+      kind: 'work',
+      async find(tx, ref) {
+        const row = await workStore(tx).find(ref)
+        return row && { id: row.id, within: { project: row.project_id, task: row.task_id } }
+      },
+    },
+  ],
+})
+
+export { makeWorktree } from './effects.ts'
+export { placeOf, planWork, workOf, workPlan } from './plan.ts'
+export { type KeepReason, keepReasons } from './rules.ts'
+export { WorkPlan, workFailed, workMade, workRemoved } from './schema.ts'
+export type { WorkRow } from './store.ts'
