@@ -1,8 +1,8 @@
-import { closeSync, fsyncSync, ftruncateSync, openSync, writeSync, writevSync } from 'node:fs'
+import { closeSync, fsyncSync, openSync, writeSync, writevSync } from 'node:fs'
 
 /**
  * Everything an agent printed and was told, in order: `<stream> <epoch ms> <length>[ <seq>]\n<bytes>\n`. The last frame may be torn
- * when its writer was killed; what stands before it is whole.
+ * when its writer was killed or its disk was full; what stands before it is whole.
  */
 export type Stream = 'out' | 'err' | 'in'
 
@@ -21,7 +21,7 @@ export const BATCH_BYTES = 256 * 1024
 
 export interface Spool {
   readonly size: number
-  /** Throws when it cannot be kept; what is there then still ends with a whole frame. */
+  /** Throws when it cannot be kept. Nothing may follow then: the last frame may be torn. */
   append(stream: Stream, bytes: Buffer, seq?: number): void
   close(): void
 }
@@ -31,14 +31,9 @@ export function createSpool(path: string): Spool {
   let size = 0
   function write(...parts: Buffer[]): void {
     const length = parts.reduce((sum, part) => sum + part.length, 0)
-    try {
-      const done = writevSync(file, parts)
-      if (done < length) writeRest(file, Buffer.concat(parts).subarray(done))
-      size += length
-    } catch (error) {
-      ftruncateSync(file, size)
-      throw error
-    }
+    const done = writevSync(file, parts)
+    if (done < length) writeRest(file, Buffer.concat(parts).subarray(done))
+    size += length
   }
   return {
     get size() {
@@ -51,7 +46,11 @@ export function createSpool(path: string): Spool {
       }
     },
     close() {
-      fsyncSync(file)
+      try {
+        fsyncSync(file)
+      } catch {
+        // A disk that cannot take the last of it must not keep the end from being written down.
+      }
       closeSync(file)
     },
   }

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { closeSync, constants, openSync, readFileSync } from 'node:fs'
+import { closeSync, constants, openSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 import { readRecord } from '../../runner/record.ts'
@@ -29,6 +29,7 @@ export async function launchRunner(folder: string, entry: string, spec: Spec, en
   child.unref()
   if (readRecord(folder)) return
   child.kill('SIGKILL')
+  rmSync(spec.socket, { force: true })
   throw new Error(
     `The runner could not be started: ${failed ?? (lastWords(folder) || 'it ended without a word')}. See ${join(folder, LOG)}.`,
   )
