@@ -118,6 +118,18 @@ export const settleRun = defineEffect({
   },
 })
 
+/** What it printed is in its transcript by then. */
+export const forgetRun = defineEffect({
+  type: 'run.forget',
+  payload: ofRun,
+  attempts: MANY,
+  recognise: async () => 'not_done',
+  async do(ctx, { run_id }) {
+    requireHere(ctx, await requireRun(ctx, run_id))
+    await ctx.ports.runner.forget(run_id)
+  },
+})
+
 /** Something that waited for its time may begin. */
 export const admitLater = defineEffect({
   type: 'job.admit',

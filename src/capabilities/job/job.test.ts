@@ -461,6 +461,20 @@ describe('a job', () => {
   })
 })
 
+describe('what is left of a run', () => {
+  test('[J21] its folder is taken away after its time, its transcript stays', async () => {
+    const app = await open({}, { 'runs.keep_days': 0 })
+    const task = await app.task()
+    const job = await app.start(task.id)
+    const run = await app.run(task.id)
+    app.runner.print(run, said('kept'))
+    app.runner.exit(run, 0)
+    await app.over(job.id)
+    await until(async () => !app.runner.runs.has(run))
+    expect((await app.owner.call('transcript_read', { task_id: task.id })).entries).toMatchObject([{ body: 'kept' }])
+  })
+})
+
 describe('what an agent is told', () => {
   test('[J20] the task, its criteria and notes, who it is and how it reports, fenced', async () => {
     const app = await open()

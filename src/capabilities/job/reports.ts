@@ -10,11 +10,13 @@ import { taskStore } from '../task/index.ts'
 import { record, type Said } from '../transcript/index.ts'
 import { admit, again, over } from './admission.ts'
 import { overrun } from './budget.ts'
-import { settleRun } from './effects.ts'
+import { forgetRun, settleRun } from './effects.ts'
 import { aboutRun, askToStop, cancelJob, jobHandle, putBack } from './rules.ts'
 import { runEnded, runProgressed, runStarted } from './schema.ts'
 import { type Next, whatNext } from './settle.ts'
 import { type JobRow, jobStore, type RunRow, runStore } from './store.ts'
+
+const DAY_MS = 24 * 3_600_000
 
 /** What the daemon tells of runs. Each is one transaction, and says the same when it is said again. */
 const internal = { impact: 'write', profile: 'maintainer', internal: true, output: z.strictObject({}) } as const
@@ -160,6 +162,7 @@ export const settled = defineTool({
     const job = await jobStore(ctx.tx).find(run.job_id)
     if (job?.state !== 'running' || job.run_id !== run.id) return {}
     await runStore(ctx.tx).update(run.id, { fingerprint: work.fingerprint })
+    ctx.enqueue(forgetRun({ run_id }, { delayMs: ctx.setting<number>('runs.keep_days') * DAY_MS }))
     if (run.kind === 'checks') await settleChecks(ctx, job, run)
     else await follow(ctx, job, run, await nextOf(ctx, job, run, work))
     await stopsAreOver(ctx, run)
