@@ -1,7 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { DatabaseSync } from '@photostructure/sqlite'
+import { basename, join } from 'node:path'
 import stringWidth from 'string-width'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createGit } from '../../src/adapters/git-cli/index.ts'
@@ -45,36 +44,19 @@ function repository(name: string): string {
   return path
 }
 
-/** A worktree with something that was saved of it, as a run would leave it; no tool makes one by itself. */
-async function prepareWork(handle: string): Promise<void> {
+/** An agent has worked on it, and something of it was saved. */
+async function prepareWork(task_id: string): Promise<void> {
   const repo = repository('prepared')
-  const { repo_id } = await daemon.call('repo_add', { path: repo })
-  const { task } = await daemon.call('task_get', { task_id: handle })
-  const git = createGit({ worktrees: join(daemon.home, 'worktrees') })
-  const name = 'task-00000000-one'
-  const place = { repo, path: git.placeFor('prepared', name), branch: `signalbox/${name}` }
-  const { base } = await git.add({ ...place, base: 'main', strategy: 'local' })
-  writeFileSync(join(place.path, 'draft.txt'), 'x')
-  await git.rescue(place, name)
-  const database = new DatabaseSync(databaseOf(daemon))
-  database.exec('PRAGMA busy_timeout = 5000')
-  const row = [
-    `work_${'0'.repeat(36)}`,
-    task.id,
-    repo_id,
-    task.project_id,
-    name,
-    place.path,
-    place.branch,
-    'main',
-    base,
-    'local',
-    'made',
-    1,
-    1,
-  ]
-  database.prepare(`INSERT INTO works VALUES (${row.map(() => '?').join(', ')})`).run(...row)
-  database.close()
+  await daemon.call('repo_add', { path: repo, checks: 'true' })
+  const steps = [{ write: { path: 'draft.txt', text: 'x' } }, { commit: { message: 'x' } }, { review: { summary: 'x' } }]
+  const given = { harness: 'scripted', options: { script: JSON.stringify(steps) } }
+  const { job_id } = await daemon.call('job_submit', { task_id, action: 'start_agent', arguments: given })
+  expect((await daemon.call('job_wait', { job_id, timeout_seconds: 60 })).job.state).toBe('succeeded')
+  await daemon.call('task_move', { task_id, status: 'IN_PROGRESS' })
+  const { works } = await daemon.call('work_list')
+  const [{ path, branch, name }] = works
+  writeFileSync(join(path, 'README.md'), 'Changed\n')
+  await createGit({ worktrees: join(daemon.home, 'worktrees') }).rescue({ repo, path, branch }, name ?? basename(path))
 }
 afterAll(() => daemon.remove())
 
