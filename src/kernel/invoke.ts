@@ -24,20 +24,23 @@ export interface Host {
 
 export interface Identity {
   /** `stale` is a token that was ours once: its owner is known, so the refusal can be audited. */
-  authenticate(view: Tx, secret: string): Promise<{ principal: Principal; stale?: string } | undefined>
+  authenticate(view: Tx, secret: string): Promise<{ readonly principal: Principal; readonly stale?: string } | undefined>
   /** Still valid, with its current scope and role, in this transaction. */
   refresh(tx: Tx, principal: Principal): Promise<Principal | undefined>
   /** The agent that a person wants to act for. */
   agent(view: Tx, ref: string): Promise<Principal | undefined>
 }
 
+/** What a token has proven at this moment: for the one call that follows at once. */
+export type Proof = NonNullable<Awaited<ReturnType<Identity['authenticate']>>>
+
 export type Surface = 'mcp' | 'stdio' | 'http' | 'sse' | 'cli' | 'daemon'
 
 export interface Request {
   tool: string
   input: unknown
-  /** The bearer token; `system` only from inside the daemon. */
-  credential: { secret: string } | 'system'
+  /** The bearer token, with what it has just proven where the surface had to ask; `system` only from inside the daemon. */
+  credential: { secret: string; proof?: Proof } | 'system'
   surface: Surface
   lane?: Lane
   dialect?: string
@@ -105,6 +108,8 @@ interface Caller {
 
 export class Kernel {
   readonly parts: KernelParts
+  /** Those that `authenticate` gave out, each with its secret, until a call uses them. */
+  readonly #proofs = new WeakMap<Proof, string>()
 
   constructor(parts: KernelParts) {
     this.parts = parts
@@ -156,20 +161,29 @@ export class Kernel {
   }
 
   /** Whose token this is, or was: for connections and streams, which a token that is for one call alone does not open. */
-  async authenticate(secret: string): ReturnType<Identity['authenticate']> {
+  async authenticate(secret: string): Promise<Proof | undefined> {
     const found = await this.#known(secret)
     const only = found?.principal.only
-    return found && only !== undefined ? { ...found, stale: `is for ${only} alone` } : found
+    if (found && only !== undefined) return { ...found, stale: `is for ${only} alone` }
+    if (found) this.#proofs.set(found, secret)
+    return found
   }
 
-  #known(secret: string): ReturnType<Identity['authenticate']> {
+  /** Each is good once: by the next call its token may have ended. */
+  #proven({ secret, proof }: { secret: string; proof?: Proof }): Proof | undefined {
+    if (!proof || this.#proofs.get(proof) !== secret) return undefined
+    this.#proofs.delete(proof)
+    return proof
+  }
+
+  #known(secret: string): Promise<Proof | undefined> {
     return patiently(() => this.parts.identity.authenticate(this.parts.storage.view, secret))
   }
 
   async #authenticate(request: Request): Promise<Caller | { error: ErrorBody }> {
     if (request.credential === 'system') return { principal: SYSTEM }
     try {
-      const found = await this.#known(request.credential.secret)
+      const found = this.#proven(request.credential) ?? (await this.#known(request.credential.secret))
       if (found?.stale) return { principal: found.principal, why: stale(`This token ${found.stale}.`) }
       if (found) return request.actFor === undefined ? found : await this.#actFor(found.principal, request.actFor)
     } catch (error) {
