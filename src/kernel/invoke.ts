@@ -213,7 +213,8 @@ export class Kernel {
     if (refusal) throw refusal
     const { tool } = found
     const { key, input } = this.#parse(call, found)
-    const look = this.#lookContext(call)
+    const rows = new Map<string, unknown>()
+    const look = this.#lookContext(call, rows)
     let value: unknown
     let replayed = false
     if (tool.run) {
@@ -225,7 +226,8 @@ export class Kernel {
       if (tool.watch && !(value instanceof Refusal))
         value = this.#checked(tool, await tool.watch(this.#watchContext(call, look), done.input, value))
     } else {
-      const resolved = await patiently(() => this.#resolve(this.parts.storage.view, call.principal, tool, input))
+      const seeing = tool.watch ? undefined : rows
+      const resolved = await patiently(() => this.#resolve(this.parts.storage.view, call.principal, tool, input, undefined, seeing))
       const seen = tool.watch
         ? await tool.watch(this.#watchContext(call, look), resolved)
         : await patiently(async () => tool.look?.(look, resolved))
@@ -286,11 +288,19 @@ export class Kernel {
   }
 
   /** Handles become ids, and every id that the call acts on must lie in the caller's scope as it is now. */
-  async #resolve(tx: Tx, principal: Principal, tool: Tool, input: unknown, acted = new Set<string>()): Promise<unknown> {
+  async #resolve(
+    tx: Tx,
+    principal: Principal,
+    tool: Tool,
+    input: unknown,
+    acted?: Set<string>,
+    rows?: Map<string, unknown>,
+  ): Promise<unknown> {
     return mapIds(tool.places, input, async (kind, use, ref) => {
       const thing = await this.parts.registry.thing(kind).find(tx, ref)
       if (!thing) throw notFound(kind, ref, this.parts.registry.lister(kind))
-      if (use === 'act') acted.add(thing.id)
+      if (use === 'act') acted?.add(thing.id)
+      rows?.set(thing.id, thing.row)
       if (use === 'self' && thing.id !== principal.id)
         throw refuse('PERMISSION_DENIED', `"${ref}" is not you: identity comes from your token.`)
       const outside =
@@ -413,13 +423,14 @@ export class Kernel {
     }
   }
 
-  #lookContext(call: Call): LookContext {
+  #lookContext(call: Call, rows: Map<string, unknown>): LookContext {
     const { ledger, storage, ports, feed } = this.parts
     return {
       ...this.#callContext(call),
       view: storage.view,
       ports,
       signal: call.request.signal ?? NEVER,
+      found: (id: string) => rows.get(id),
       cursor: () => patiently(() => ledger.head(storage.view)),
       tail: (after: Cursor | undefined, filter: EventFilter, limit: number) => feed.read(call.principal, after, filter, limit),
       recent: (before: Cursor | undefined, filter: EventFilter, limit: number) => feed.readBack(call.principal, before, filter, limit),

@@ -39,6 +39,8 @@ export interface LookContext extends CallContext {
   readonly view: Tx
   readonly ports: Ports
   readonly signal: AbortSignal
+  /** The row by which an id of the input was found a moment ago, where its kind keeps one. A watch gets none: it would be old. */
+  found(id: string): unknown
   /** Where the log ends now. Read it before the rows, so that what follows it can only repeat, never miss. */
   cursor(): Promise<Cursor>
   /** What the caller may read of the log, oldest first; from its beginning without a cursor. */

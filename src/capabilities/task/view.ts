@@ -29,11 +29,7 @@ export async function summaries(view: Tx, rows: TaskRow[]): Promise<z.output<typ
 
 export async function fullView(view: Tx, row: TaskRow, notes = SHOWN_NOTES): Promise<z.output<typeof TaskView>> {
   const store = taskStore(view)
-  const [blockers, dependents, shown] = await Promise.all([
-    store.blockers([row.id]),
-    store.dependents(row.id),
-    notes ? store.notes(row.id, notes) : [],
-  ])
+  const [{ blockers, dependents }, shown] = await Promise.all([store.neighbours(row.id), notes ? store.notes(row.id, notes) : []])
   // Fewer than were asked for are all there are.
   const count = shown.length < notes ? shown.length : await store.countNotes(row.id)
   return { ...freshView(row, blockers), dependents: dependents.map(reference), notes: shown.map(noteView), note_count: count }
