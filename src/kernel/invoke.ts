@@ -213,24 +213,21 @@ export class Kernel {
     if (refusal) throw refusal
     const { tool } = found
     const { key, input } = this.#parse(call, found)
-    const rows = new Map<string, unknown>()
-    const look = this.#lookContext(call, rows)
     let value: unknown
     let replayed = false
     if (tool.run) {
-      const prepared =
-        tool.prepare && !(await this.#answeredBefore(call, tool, key)) ? await this.#prepare(call, tool, input, look) : undefined
+      const prepared = tool.prepare && !(await this.#answeredBefore(call, tool, key)) ? await this.#prepare(call, tool, input) : undefined
       const done = await this.#transact(call, tool, input, key, prepared)
       replayed = done.replayed
       value = done.value
       if (tool.watch && !(value instanceof Refusal))
-        value = this.#checked(tool, await tool.watch(this.#watchContext(call, look), done.input, value))
+        value = this.#checked(tool, await tool.watch(this.#watchContext(call), done.input, value))
     } else {
-      const seeing = tool.watch ? undefined : rows
-      const resolved = await patiently(() => this.#resolve(this.parts.storage.view, call.principal, tool, input, undefined, seeing))
+      const rows = new Map<string, unknown>()
+      const resolved = await patiently(() => this.#resolve(this.parts.storage.view, call.principal, tool, input, undefined, rows))
       const seen = tool.watch
-        ? await tool.watch(this.#watchContext(call, look), resolved)
-        : await patiently(async () => tool.look?.(look, resolved))
+        ? await tool.watch(this.#watchContext(call), resolved)
+        : await patiently(async () => tool.look?.(this.#lookContext(call, rows), resolved))
       value = this.#checked(tool, seen)
       this.#auditRead(call, value)
     }
@@ -239,9 +236,9 @@ export class Kernel {
     return { ok: true, value: (replayed ? { ...(answer as object) } : answer) as Record<string, unknown> }
   }
 
-  async #prepare(call: Call, tool: Tool, input: unknown, look: LookContext): Promise<unknown> {
+  async #prepare(call: Call, tool: Tool, input: unknown): Promise<unknown> {
     const resolved = await this.#resolve(this.parts.storage.view, call.principal, tool, input)
-    const prepared = await tool.prepare?.(look, resolved)
+    const prepared = await tool.prepare?.(this.#lookContext(call), resolved)
     if (prepared instanceof Refusal) throw prepared
     return prepared
   }
@@ -423,22 +420,23 @@ export class Kernel {
     }
   }
 
-  #lookContext(call: Call, rows: Map<string, unknown>): LookContext {
+  #lookContext(call: Call, rows?: Map<string, unknown>): LookContext {
     const { ledger, storage, ports, feed } = this.parts
     return {
       ...this.#callContext(call),
       view: storage.view,
       ports,
       signal: call.request.signal ?? NEVER,
-      found: (id: string) => rows.get(id),
+      found: (id: string) => rows?.get(id),
       cursor: () => patiently(() => ledger.head(storage.view)),
       tail: (after: Cursor | undefined, filter: EventFilter, limit: number) => feed.read(call.principal, after, filter, limit),
       recent: (before: Cursor | undefined, filter: EventFilter, limit: number) => feed.readBack(call.principal, before, filter, limit),
     }
   }
 
-  #watchContext(call: Call, look: LookContext): WatchContext {
+  #watchContext(call: Call): WatchContext {
     const { feed, host } = this.parts
+    const look = this.#lookContext(call)
     const holdMs = call.request.holdMs ?? DEFAULT_HOLD_MS
     const left = () => Math.max(0, holdMs - (host.monotonic() - call.began))
     return {
