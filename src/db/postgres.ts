@@ -131,7 +131,7 @@ class PostgresEngine implements Engine {
       await client.query('BEGIN ISOLATION LEVEL READ COMMITTED')
       const value = await Promise.race([job(asTx(builderOn(connection))), lost])
       await connection.end()
-      await this.#commit(client)
+      await this.#commit(client, connection.xid)
       return value
     } catch (error) {
       await connection.end()
@@ -143,14 +143,14 @@ class PostgresEngine implements Engine {
     }
   }
 
-  async #commit(client: pg.PoolClient): Promise<void> {
-    const { rows } = await client.query('SELECT pg_current_xact_id_if_assigned() AS xid')
+  async #commit(client: pg.PoolClient, known: string | undefined): Promise<void> {
+    const xid = known ?? (await client.query('SELECT pg_current_xact_id_if_assigned() AS xid')).rows[0]?.xid
     const witness = this.#bell.session
     try {
       await client.query('COMMIT')
     } catch (error) {
       const lost = translated(error) instanceof TransientFault
-      if (!lost || !(await this.#hasCommitted(rows[0]?.xid, witness))) throw error
+      if (!lost || !(await this.#hasCommitted(xid, witness))) throw error
     }
   }
 
