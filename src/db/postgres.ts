@@ -50,8 +50,7 @@ export async function openPostgres({ url, migrations, idleInTransactionMs = 10_0
   const unlimited = { ...settings, statement_timeout: 0, query_timeout: 0 } as pg.ClientConfig
   const generation = await prepare(new PatientlyQueued(unlimited), migrations, url)
   const engine = new PostgresEngine(settings, generation)
-  await engine.measure()
-  await engine.listening()
+  await Promise.all([engine.measure(), engine.listening()])
   return engine
 }
 
