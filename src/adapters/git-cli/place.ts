@@ -3,7 +3,6 @@ import { lstat, mkdir, readdir, readFile, rename, rm, rmdir, writeFile } from 'n
 import { basename, dirname, join } from 'node:path'
 import { GitRefusal, type NewPlace, type Place, type Rescue, type WorkState } from '../../ports/git.ts'
 import { freeLocks } from './lock-files.ts'
-import { checkRevision } from './names.ts'
 import { baseCommit, canonical, commitAt, type Found, find, refs } from './repo.ts'
 import { rescue, save, saveHead } from './rescue.ts'
 import { type At, LONG_MS, type Open } from './run.ts'
@@ -146,7 +145,7 @@ export async function state(open: Open, repo: Repo, place: Place, from: string):
 }
 
 async function aheadOf(at: At, from: string, head: string): Promise<number> {
-  const base = await commitAt(at, checkRevision(from))
+  const base = await commitAt(at, from)
   if (!base) throw new GitRefusal('missing', `${at.cwd} has no ${from}.`)
   return Number(await at.line(['rev-list', '--count', `${base}..${head}`]))
 }

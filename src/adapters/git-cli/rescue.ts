@@ -1,5 +1,5 @@
 import { GitRefusal, type Place, type Rescue } from '../../ports/git.ts'
-import { checkRescue, rescuesUnder } from './names.ts'
+import { rescuesUnder } from './names.ts'
 import { commitAt, openRepo } from './repo.ts'
 import { type At, LONG_MS, type Open } from './run.ts'
 import { addAll, type Snapshot, snapshot } from './tree.ts'
@@ -46,7 +46,7 @@ export async function rescues(open: Open, repo: string, under: string): Promise<
 /** The files become what they were; HEAD and its branch stay where they are, so that it all shows as not committed. */
 export async function restore(open: Open, place: Place, admin: string, ref: string, as: string): Promise<{ rescue: Rescue | undefined }> {
   const at = await open(place.path)
-  const wanted = await at.ask(['rev-parse', '--verify', '--quiet', '--end-of-options', `${checkRescue(ref)}^{tree}`])
+  const wanted = await at.ask(['rev-parse', '--verify', '--quiet', '--end-of-options', `${ref}^{tree}`])
   if (!wanted) throw new GitRefusal('missing', `There is no saved tree ${ref}.`)
   return snapshot(at, admin, 'kept', async (found) => {
     if (found.tree === wanted) return { rescue: undefined }
