@@ -245,6 +245,44 @@ describe('a place is made', () => {
   })
 })
 
+describe('cut off after any step that writes', () => {
+  test('[G2] it is made all the same', async ({ ground }) => {
+    for (let step = 1, cut = true; cut; step++) {
+      const place = ground.place(`task-${step}`)
+      cut = await cutOff(ground, step, (git) => git.add(place))
+      const { base, head } = await ground.git.add(place)
+      expect([base, head, ground.in(place.path, 'status', '--porcelain')]).toEqual([head, ground.run('rev-parse', 'main'), ''])
+      expect(step).toBeLessThan(20)
+    }
+    expect(ground.run('for-each-ref', 'refs/signalbox/rescue')).toBe('')
+  })
+
+  test('[G7] it is taken away and brought back, with all that was in it, and saved once', async ({ ground }) => {
+    const place = await ground.made()
+    for (let step = 1, cut = true; cut; step++) {
+      ground.write('draft.txt', `draft ${step}`, place.path)
+      ground.in(place.path, 'add', 'draft.txt')
+      ground.write('draft.txt', `second ${step}`, place.path)
+      const taken = await cutOff(ground, step, (git) => git.remove(place, `T-${step}`))
+      await ground.git.remove(place, `T-${step}`)
+      const saved = await ground.git.rescues(ground.top, `T-${step}`)
+      expect(saved.map(({ ref }) => [ground.run('show', `${ref}:draft.txt`), ground.run('show', `${ref}^2:draft.txt`)])).toEqual([
+        [`second ${step}`, `draft ${step}`],
+      ])
+      await ground.git.add(place)
+      ground.write('draft.txt', 'in the way', place.path)
+      const brought = await cutOff(ground, step, (git) => git.restore(place, saved[0]?.ref as string, `U-${step}`))
+      await ground.git.restore(place, saved[0]?.ref as string, `U-${step}`)
+      expect(ground.in(place.path, 'status', '--porcelain')).toBe('?? draft.txt')
+      expect(readFileSync(join(place.path, 'draft.txt'), 'utf8')).toBe(`second ${step}`)
+      const before = (await ground.git.rescues(ground.top, `U-${step}`)).map(({ ref }) => ground.run('show', `${ref}:draft.txt`))
+      expect(before).toContain('in the way')
+      cut = taken || brought
+      expect(step).toBeLessThan(20)
+    }
+  })
+})
+
 describe('locks of git', () => {
   test('[G3] of the dead are removed', async ({ ground }) => {
     const place = await ground.made()
@@ -739,6 +777,26 @@ describe('what is in a place', () => {
     expect((await ground.git.size(place)) - size).toBeGreaterThanOrEqual(1_000_000)
   })
 })
+
+/** The work as a SIGKILL after its n-th writing command leaves it; false when there are not so many. */
+async function cutOff(ground: Ground, step: number, work: (git: Git) => Promise<unknown>): Promise<boolean> {
+  const folder = join(ground.folder, 'shim')
+  const count = join(folder, 'count')
+  mkdirSync(folder, { recursive: true })
+  const real = execFileSync('sh', ['-c', 'command -v git']).toString().trim()
+  const writing = ['update-ref', 'worktree', 'reset', 'update-index', 'read-tree', 'write-tree', 'commit-tree']
+  const script = `#!/bin/sh
+n=$(cat ${count}); [ $n -ge ${step} ] && exit 137
+${real} "$@"; code=$?
+case " $* " in ${writing.map((word) => `*" ${word} "*`).join('|')}) n=$((n+1)); echo $n > ${count}; [ $n = ${step} ] && exit 137;; esac
+exit $code
+`
+  writeFileSync(join(folder, 'git'), script)
+  chmodSync(join(folder, 'git'), 0o755)
+  writeFileSync(count, '0')
+  await work(createGit({ worktrees: ground.worktrees, env: { ...ground.env, PATH: `${folder}:${ground.env.PATH}` } })).catch(() => {})
+  return Number(readFileSync(count, 'utf8')) >= step
+}
 
 function anotherRepo(ground: Ground, path: string): void {
   const other = join(ground.folder, 'other')

@@ -4,7 +4,7 @@ import { type Git, GitRefusal, type Place } from '../../ports/git.ts'
 import { diffOfBranch, diffOfPlace } from './diff.ts'
 import { fileBelow, sizeOf } from './files.ts'
 import { checkPlace, checkRescue, checkRevision, placeUnder, rescuesUnder } from './names.ts'
-import { checkOut, foreign, register, state, sweep, takeAway } from './place.ts'
+import { checkOut, foreign, freePlace, register, state, sweep, takeAway } from './place.ts'
 import { find, inspect, openRepo } from './repo.ts'
 import { rescue, rescues, restore } from './rescue.ts'
 import { opener } from './run.ts'
@@ -77,7 +77,11 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
     restore: async (place, ref, rescueAs) => {
       rescuesUnder(rescueAs)
       checkRescue(ref)
-      return at(place, async () => restore(open, place, await present(place), ref, rescueAs))
+      return at(place, async (repo) => {
+        const admin = await present(place)
+        await freePlace(repo, place, admin, lockWaitMs)
+        return restore(open, place, admin, ref, rescueAs)
+      })
     },
     size: async (place) => {
       checkPlace(root, place)

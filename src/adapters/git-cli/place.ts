@@ -46,7 +46,7 @@ export async function checkOut(open: Open, repo: Repo, place: NewPlace, lockWait
   const { admin } = await find(repo.common, place)
   if (!admin) throw foreign(place)
   const at = await open(place.path)
-  await freeLocks([join(admin, 'index.lock'), join(admin, 'HEAD.lock')], await homes(repo, place), lockWaitMs)
+  await freePlace(repo, place, admin, lockWaitMs)
   if (!(await exists(join(admin, 'index')))) {
     const marker = join(admin, CHECKING_OUT)
     const nobodys = (await exists(marker)) || (await readdir(place.path)).every((name) => name === '.git')
@@ -73,7 +73,7 @@ export async function takeAway(
   if (!found.admin) return undefined
   if (found.state === 'missing') return unregister(repo, place, found, as)
   const { admin } = found
-  await freeLocks([join(admin, 'index.lock'), join(admin, 'HEAD.lock')], await homes(repo, place), lockWaitMs)
+  await freePlace(repo, place, admin, lockWaitMs)
   const at = await open(place.path)
   const saved = await snapshot(at, admin, 'kept', async (now) => {
     const inside = await unsavedInside(open, place.path, now.nested)
@@ -157,6 +157,11 @@ async function stampOf(path: string): Promise<string> {
 
 function digest(parts: string[]): string {
   return createHash('sha256').update(parts.join('\0')).digest('hex').slice(0, 32)
+}
+
+/** Nobody else's git is at work there, nor has died there. */
+export async function freePlace(repo: Repo, place: Place, admin: string, lockWaitMs: number): Promise<void> {
+  await freeLocks([join(admin, 'index.lock'), join(admin, 'HEAD.lock')], await homes(repo, place), lockWaitMs)
 }
 
 function sharedLocks(common: string, branch: string): string[] {
