@@ -3,7 +3,6 @@ import { lstat, mkdir, readdir, readFile, rename, rm, rmdir, writeFile } from 'n
 import { basename, dirname, join } from 'node:path'
 import { GitRefusal, type NewPlace, type Place, type Rescue, type WorkState } from '../../ports/git.ts'
 import { freeLocks } from './lock-files.ts'
-import { checkRevision } from './names.ts'
 import { baseCommit, canonical, commitAt, type Found, find, refs } from './repo.ts'
 import { rescue, save, saveHead } from './rescue.ts'
 import { type At, LONG_MS, type Open } from './run.ts'
@@ -47,7 +46,7 @@ export async function checkOut(open: Open, repo: Repo, place: NewPlace, lockWait
   const { admin } = await find(repo.common, place)
   if (!admin) throw foreign(place)
   const at = await open(place.path)
-  await freeLocks([join(admin, 'index.lock'), join(admin, 'HEAD.lock')], await homes(repo, place), lockWaitMs)
+  await freePlace(repo, place, admin, lockWaitMs)
   if (!(await exists(join(admin, 'index')))) {
     const marker = join(admin, CHECKING_OUT)
     const nobodys = (await exists(marker)) || (await readdir(place.path)).every((name) => name === '.git')
@@ -74,7 +73,7 @@ export async function takeAway(
   if (!found.admin) return undefined
   if (found.state === 'missing') return unregister(repo, place, found, as)
   const { admin } = found
-  await freeLocks([join(admin, 'index.lock'), join(admin, 'HEAD.lock')], await homes(repo, place), lockWaitMs)
+  await freePlace(repo, place, admin, lockWaitMs)
   const at = await open(place.path)
   const saved = await snapshot(at, admin, 'kept', async (now) => {
     const inside = await unsavedInside(open, place.path, now.nested)
@@ -146,7 +145,7 @@ export async function state(open: Open, repo: Repo, place: Place, from: string):
 }
 
 async function aheadOf(at: At, from: string, head: string): Promise<number> {
-  const base = await commitAt(at, checkRevision(from))
+  const base = await commitAt(at, from)
   if (!base) throw new GitRefusal('missing', `${at.cwd} has no ${from}.`)
   return Number(await at.line(['rev-list', '--count', `${base}..${head}`]))
 }
@@ -158,6 +157,11 @@ async function stampOf(path: string): Promise<string> {
 
 function digest(parts: string[]): string {
   return createHash('sha256').update(parts.join('\0')).digest('hex').slice(0, 32)
+}
+
+/** Nobody else's git is at work there, nor has died there. */
+export async function freePlace(repo: Repo, place: Place, admin: string, lockWaitMs: number): Promise<void> {
+  await freeLocks([join(admin, 'index.lock'), join(admin, 'HEAD.lock')], await homes(repo, place), lockWaitMs)
 }
 
 function sharedLocks(common: string, branch: string): string[] {
