@@ -9,6 +9,7 @@ import { asMarkdown, asTable } from './report.ts'
 import { bootRows } from './rows/boot.ts'
 import { growthRows } from './rows/growth.ts'
 import { readRows } from './rows/read.ts'
+import { runRows } from './rows/runs.ts'
 import { stdioRows } from './rows/stdio.ts'
 import { streamRows } from './rows/stream.ts'
 import { waitRows } from './rows/wait.ts'
@@ -22,6 +23,7 @@ const FAMILIES: Record<string, (world: World) => Promise<Row[]>> = {
   wait: waitRows,
   stream: streamRows,
   stdio: stdioRows,
+  runs: runRows,
   growth: growthRows,
 }
 
