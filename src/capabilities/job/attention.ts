@@ -11,7 +11,7 @@ const SILENT = new Set(['command'])
 
 /** Nobody takes a worktree away from under an agent. */
 export async function livingRun(tx: Tx, { task_id }: { task_id: string }): Promise<string | undefined> {
-  return (await runStore(tx).livingOf(task_id)) && 'an agent is at work in it'
+  return (await runStore(tx).livingOf(task_id)) && 'An agent is at work in it.'
 }
 
 /** What the newest job of a task says of it; nothing when it is over and the task has moved on. */

@@ -15,7 +15,7 @@ const FAILS_BEFORE_GIVING_UP = 3
 /** Daemons that are killed in the middle of it do not count. */
 const MANY = 100
 const MOST_OUTPUT_BYTES = 256 * 1_024 * 1_024
-const GRACE_MS = 5_000
+export const GRACE_MS = 5_000
 
 /** Worktree, token, process: each step knows its earlier self, so a repeated one begins at the first. */
 export const launchRun = defineEffect({
@@ -92,8 +92,8 @@ export const stopRun = defineEffect({
   recognise: async () => 'not_done',
   async do(ctx, { run_id, why }) {
     const run = await requireRun(ctx, run_id)
-    if (run.state === 'ended') return
-    requireHere(ctx, run)
+    // On another machine it is stopped by whoever follows it.
+    if (run.state === 'ended' || isElsewhere(ctx, run)) return
     const { state } = await ctx.ports.runner.look(run_id)
     if (state === 'absent' || state === 'prepared')
       await ctx.report('run_ended', { run_id, exit: { ...neverBegan('It was stopped before it began.'), reason: why }, events: [] })
@@ -148,8 +148,12 @@ async function requireRun(ctx: EffectContext, id: string): Promise<RunRow> {
 }
 
 /** Where several daemons share a database, each sees the processes and worktrees of its own machine only. */
+function isElsewhere(ctx: EffectContext, run: RunRow): boolean {
+  return run.host !== null && run.host !== ctx.ports.daemon.host
+}
+
 function requireHere(ctx: EffectContext, run: RunRow): void {
-  if (run.host !== null && run.host !== ctx.ports.daemon.host) throw new Error(`This run lives on ${run.host}, not here.`)
+  if (isElsewhere(ctx, run)) throw new Error(`This run lives on ${run.host}, not here.`)
 }
 
 function neverBegan(detail: string): Omit<Exit, 'at'> {

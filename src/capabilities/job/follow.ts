@@ -3,8 +3,9 @@ import type { Harness, HarnessEvent, HarnessState, Step } from '../../ports/harn
 import type { Batch } from '../../ports/runner.ts'
 import { reviewRequested } from '../review/index.ts'
 import { taskStore } from '../task/index.ts'
+import { GRACE_MS } from './effects.ts'
 import type { JobArguments } from './rules.ts'
-import { runInput, runStarted } from './schema.ts'
+import { runInput, runStarted, runStopping } from './schema.ts'
 import { jobStore, type RunRow, runStore } from './store.ts'
 
 const TRY_AGAIN_MS = 1_000
@@ -23,6 +24,7 @@ export const follower: Reactor = {
     ctx.on(runStarted.type, (event) => {
       if (event.data.host === ctx.ports.daemon.host) void found(ctx, event.subject).then((run) => run && follow(run))
     })
+    ctx.on(runStopping.type, (event) => void followed.get(event.subject)?.stop(event.data.why as 'stopped' | 'budget'))
     ctx.on(runInput.type, (event) => void followed.get(event.subject)?.speak())
     for (const type of ['task.moved', 'task.deleted'])
       ctx.on(type, (event) => {
@@ -96,10 +98,16 @@ class Followed {
     if (this.#run.state === 'ended') return
     await this.#inTurn(() => this.#deliver())
     void this.speak()
+    if (this.#run.stop_asked !== null) void this.stop(this.#run.stop_asked as 'stopped' | 'budget')
     for await (const batch of ports.runner.follow(this.#id, this.#run.spool_offset, signal)) {
       await this.#inTurn(() => this.#take(batch))
       if (batch.exit) return
     }
+  }
+
+  /** The effect does so too, where it meets the right machine: both together are one stop. */
+  async stop(why: 'stopped' | 'budget'): Promise<void> {
+    await this.#ctx.ports.runner.stop(this.#id, why, GRACE_MS).catch(this.#ctx.defect)
   }
 
   /** What people want said to the agent, one job at a time. */

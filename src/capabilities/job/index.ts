@@ -16,6 +16,7 @@ import {
   runInput,
   runProgressed,
   runStarted,
+  runStopping,
 } from './schema.ts'
 import { jobStore, runStore } from './store.ts'
 import { actions, cancel, events, get, list, runs, submit, wait } from './tools.ts'
@@ -47,7 +48,19 @@ export const job = defineCapability({
     taskOver,
   ],
   migrations,
-  events: [jobSubmitted, jobStarted, jobQueued, jobCancelling, jobEnded, runStarted, runProgressed, runInput, runEnded, budgetSet],
+  events: [
+    jobSubmitted,
+    jobStarted,
+    jobQueued,
+    jobCancelling,
+    jobEnded,
+    runStarted,
+    runProgressed,
+    runInput,
+    runStopping,
+    runEnded,
+    budgetSet,
+  ],
   effects: [launchRun, stopRun, settleRun, forgetRun, admitLater],
   reactors: [follower],
   settings: {
@@ -61,6 +74,7 @@ export const job = defineCapability({
     ),
     'runs.default_harness': setting(z.string().min(1).max(40), 'scripted', 'Which agent program start_agent uses when it is not told'),
     'runs.linger_seconds': setting(z.number().min(0).max(3_600), 30, 'How long an agent that asked for review has to end by itself'),
+    'runs.quota_retry_minutes': setting(z.number().min(0.01).max(10_080), 30, 'When to go on after a quota whose end is not known'),
     'runs.keep_days': setting(z.number().min(0).max(3_650), 7, 'How long the raw output of a run is kept on disk; its transcript stays'),
     'runs.wait_max_seconds': setting(z.int().min(1).max(86_400), 900, 'The longest that job_wait waits, over several calls'),
   },

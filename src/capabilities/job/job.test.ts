@@ -400,6 +400,17 @@ describe('a job', () => {
     expect((await app.owner.call('job_get', { job_id: job.id })).job).toMatchObject({ state: 'running', lives: 2 })
   })
 
+  test('[J16] a provider that does not say until when is asked again after a while', async () => {
+    const app = await open({}, { 'runs.quota_retry_minutes': 0.01 })
+    const task = await app.task()
+    const job = await app.start(task.id)
+    const run = await app.run(task.id)
+    app.runner.print(run, { type: 'limit_reached', message: 'Too many requests.', resets_at: null })
+    app.runner.exit(run, 1)
+    await until(async () => app.runner.started.length === 2)
+    expect((await app.owner.call('job_get', { job_id: job.id })).job.lives).toBe(2)
+  })
+
   test('[J17] checks are the command of the registration, whatever the branch says', async () => {
     const app = await open()
     const task = await app.task()

@@ -80,7 +80,7 @@ export const progressed = defineTool({
     const run = await requireRun(ctx, input.run_id)
     if (run.state === 'ended') return {}
     if (run.step !== input.step) return refuse('CONFLICT', `That run is at step ${run.step}, not ${input.step}.`)
-    const { changes, said } = fold(run, input.events)
+    const { changes, said } = fold(run, input.events, unknownReset(ctx))
     const inputs = [...input.send.map((data) => ({ data, signal: null })), ...(input.signal ? [{ data: null, signal: input.signal }] : [])]
     const next = { ...run, ...changes, spool_offset: input.offset, harness_state: input.state, heard_at: ctx.now }
     next.inputs += inputs.length
@@ -138,7 +138,7 @@ export const ended = defineTool({
   async run(ctx, { run_id, exit, events }) {
     const run = await requireRun(ctx, run_id)
     if (run.state === 'ended') return {}
-    const { changes, said } = fold(run, events)
+    const { changes, said } = fold(run, events, unknownReset(ctx))
     const detail = redactText(exit.detail)
     const facts = { exit_reason: exit.reason, exit_code: exit.code, exit_signal: exit.signal, exit_detail: detail }
     await runStore(ctx.tx).update(run.id, { ...changes, ...facts, state: 'ended', ended_at: ctx.now, open_calls: 0 })
@@ -270,10 +270,15 @@ async function failOpen(ctx: RunContext, jobId: string | null, reason: string): 
   if (job?.state === 'running') await over(ctx, job, 'failed', 'INVALID_AGENT_STATE', reason)
 }
 
+/** A provider that does not say when it will give more again is asked after a while. */
+function unknownReset(ctx: RunContext): number {
+  return ctx.now + ctx.setting<number>('runs.quota_retry_minutes') * 60_000
+}
+
 const MOST_TOGETHER = 8_000
 
 /** What events do to a run's row, and what of them is kept in its transcript. */
-function fold(run: RunRow, events: z.output<typeof HarnessEvent>[]): { changes: Partial<RunRow>; said: Said[] } {
+function fold(run: RunRow, events: z.output<typeof HarnessEvent>[], unknownReset: number): { changes: Partial<RunRow>; said: Said[] } {
   const changed = { ...run }
   const said: Said[] = []
   for (const event of events) {
@@ -304,7 +309,7 @@ function fold(run: RunRow, events: z.output<typeof HarnessEvent>[]): { changes: 
         break
       case 'limit_reached':
         changed.failure = redactText(event.message)
-        changed.resets_at = event.resets_at
+        changed.resets_at = event.resets_at ?? unknownReset
         said.push({ turn: changed.turns, kind: 'signalbox', body: event.message })
         break
       case 'failed':

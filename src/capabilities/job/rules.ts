@@ -3,7 +3,7 @@ import { type Refusal, refuse } from '../../kernel/error.ts'
 import type { RunContext } from '../../kernel/tool.ts'
 import { handleOf, type TaskRow, taskStore, transition } from '../task/index.ts'
 import { stopRun } from './effects.ts'
-import { jobCancelling, type Limits } from './schema.ts'
+import { jobCancelling, type Limits, runStopping } from './schema.ts'
 import { type JobRow, jobStore, type RunRow, runStore } from './store.ts'
 
 /** As stored: checked when it was submitted. */
@@ -52,7 +52,10 @@ export function notAuto(task: TaskRow): Refusal | undefined {
 /** Tells a run to end. What was asked for first holds. */
 export async function askToStop(ctx: RunContext, run: RunRow, why: 'stopped' | 'budget', delayMs = 0): Promise<void> {
   if (run.state === 'ended' || run.stop_asked !== null) return
-  if (!delayMs) await runStore(ctx.tx).update(run.id, { stop_asked: why })
+  if (!delayMs) {
+    await runStore(ctx.tx).update(run.id, { stop_asked: why })
+    ctx.emit(runStopping(aboutRun(run), { job_id: run.job_id, why }))
+  }
   ctx.enqueue(stopRun({ run_id: run.id, why }, delayMs ? { delayMs } : { queue: run.id }))
 }
 

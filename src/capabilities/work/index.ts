@@ -32,6 +32,6 @@ export const work = defineCapability({
 
 export { makeWorktree } from './effects.ts'
 export { placeOf, planWork, workOf, workPlan } from './plan.ts'
-export { type KeepReason, keepReasons } from './rules.ts'
+export { inUse, type KeepReason } from './rules.ts'
 export { WorkPlan, workFailed, workMade, workRemoved } from './schema.ts'
 export type { WorkRow } from './store.ts'

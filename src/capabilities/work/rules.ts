@@ -15,11 +15,20 @@ export function checkMayReadFiles(principal: Principal, task: TaskRow): Refusal 
 /** Says why a work must stay; undefined when it is not the one to say so. */
 export type KeepReason = (tx: Tx, row: WorkRow) => Promise<string | undefined>
 
-/** Whoever uses a work from outside this capability adds a reason of its own: a living run, a review. */
-export const keepReasons: KeepReason[] = [ofAnOpenTask]
+/** Whoever works in it from outside this capability says so here: nothing of it is changed or taken away meanwhile. */
+export const inUse: KeepReason[] = []
 
-export async function reasonToKeep(tx: Tx, row: WorkRow): Promise<string | undefined> {
-  for (const reason of keepReasons) {
+export function reasonToKeep(tx: Tx, row: WorkRow): Promise<string | undefined> {
+  return firstReason([...inUse, ofAnOpenTask], tx, row)
+}
+
+export async function requireFree(tx: Tx, row: WorkRow): Promise<void> {
+  const reason = await firstReason(inUse, tx, row)
+  if (reason) throw refuse('INVALID_AGENT_STATE', `${reason} Stop it first.`, { next_tool: 'job_list', next_arguments: {} })
+}
+
+async function firstReason(reasons: KeepReason[], tx: Tx, row: WorkRow): Promise<string | undefined> {
+  for (const reason of reasons) {
     const found = await reason(tx, row)
     if (found) return found
   }

@@ -8,7 +8,7 @@ import { currentProject } from '../project/index.ts'
 import { handleOf, type TaskRow, taskStore } from '../task/index.ts'
 import { removeWork, undoWork } from './effects.ts'
 import { placeOf, workPlan } from './plan.ts'
-import { checkMayReadFiles, reasonToKeep } from './rules.ts'
+import { checkMayReadFiles, reasonToKeep, requireFree } from './rules.ts'
 import { FileChange, RescueView, WorkView, workFailed, workRestored } from './schema.ts'
 import { type WorkRow, workStore } from './store.ts'
 
@@ -127,6 +127,7 @@ export const undo = defineTool({
   async run(ctx, { task_id, ref }) {
     const { task, row } = await requireWork(ctx.tx, task_id)
     if (row.state === 'planned' && row.path === null) return notMade(task)
+    await requireFree(ctx.tx, row)
     if (ref !== undefined && !ref.startsWith(`refs/signalbox/rescue/${row.name}/`))
       return refuse('INVALID_INPUT', `${ref} was not saved of ${handleOf(task)}.`, {
         next_tool: 'rescue_list',

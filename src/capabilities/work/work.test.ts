@@ -11,7 +11,7 @@ import { withProbe } from '../../testing/probe.ts'
 import { until } from '../../testing/signals.ts'
 import { RepoId, TaskId } from '../ids.ts'
 import { taskStore } from '../task/index.ts'
-import { keepReasons, makeWorktree, planWork, WorkPlan, workOf, workPlan } from './index.ts'
+import { inUse, makeWorktree, planWork, WorkPlan, workOf, workPlan } from './index.ts'
 import { nameOf } from './names.ts'
 
 /** As whoever starts a run does it: plan in a transaction, make in an effect. */
@@ -221,7 +221,7 @@ describe('clearing up', () => {
     const [open, done, used] = [await ground.work('open'), await ground.work('done'), await ground.work('used')]
     for (const { task } of [done, used]) await app.owner.call('task_close', { task_id: task.id, reason: 'enough' })
     const needed = async (_: unknown, row: { task_id: string }) => (row.task_id === used.task.id ? 'Its run is alive.' : undefined)
-    keepReasons.push(needed)
+    inUse.push(needed)
     writeFileSync(join(done.path, 'unsaved.txt'), 'x')
     try {
       expect(await app.owner.call('work_collect')).toEqual({
@@ -231,8 +231,9 @@ describe('clearing up', () => {
           { handle: used.task.handle, reason: 'Its run is alive.' },
         ],
       })
+      expect(await app.owner.refused('work_undo', { task_id: used.task.id })).toMatchObject({ code: 'INVALID_AGENT_STATE' })
     } finally {
-      keepReasons.splice(keepReasons.indexOf(needed), 1)
+      inUse.splice(inUse.indexOf(needed), 1)
     }
     await until(async () => (await app.events({ type: 'work.removed' })).length > 0)
     expect([open, done, used].map(({ path }) => existsSync(path))).toEqual([true, false, true])

@@ -1,7 +1,16 @@
+/** Short for a longer command: what people do all day. */
+export const SHORT: Record<string, { does: string; means: string[] }> = {
+  start: { does: 'start an agent on a task: signalbox start T-1', means: ['job', 'submit', '--action', 'start_agent'] },
+  stop: { does: 'stop the agent of a task; what it did is kept', means: ['job', 'submit', '--action', 'stop_agent'] },
+  resume: { does: 'let the agent of a task go on', means: ['job', 'submit', '--action', 'resume_agent'] },
+  undo: { does: 'bring back what was saved of the work on a task', means: ['work', 'undo'] },
+}
+
 /** The commands that are no tools: what they do, and the words that can stand behind them. */
 export const BUILT_IN: Record<string, { does: string; verbs?: string[] }> = {
   status: { does: 'what needs you now, and how the daemon is' },
   open: { does: 'open the dashboard, signed in' },
+  ...Object.fromEntries(Object.entries(SHORT).map(([name, { does }]) => [name, { does }])),
   events: { does: 'follow what happens, one line an event' },
   tools: { does: 'list every verb with what it does' },
   help: { does: 'explain a noun or a verb: signalbox help task create' },

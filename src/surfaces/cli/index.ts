@@ -1,5 +1,6 @@
 import { Refusal, UsageError } from '../../kernel/error.ts'
 import type { Tool } from '../../kernel/tool.ts'
+import { SHORT } from './built-in.ts'
 import { call, callUntilAnswered, type Reach, type Row, report } from './call.ts'
 import { complete } from './complete.ts'
 import { completionScript } from './completion.ts'
@@ -16,7 +17,7 @@ import { watch } from './watch.ts'
 
 /** `signalbox <noun> <verb>`: flags, help, tables and exit codes all derive from the tool's declaration. Returns the exit code. */
 export async function runCli(args: string[], reach: Reach, terminal: Terminal): Promise<number> {
-  const [noun = '', verb = '', ...rest] = args
+  const [noun = '', verb = '', ...rest] = spelledOut(args)
   const command = Object.hasOwn(COMMANDS, noun) ? COMMANDS[noun] : undefined
   if (command) return command(args.slice(1), reach, terminal)
   if (toolsOf(noun).length && (!verb || asksForHelp([verb]))) return print(terminal, helpForNoun(noun, terminal))
@@ -24,6 +25,10 @@ export async function runCli(args: string[], reach: Reach, terminal: Terminal): 
   if (asksForHelp(rest)) return print(terminal, helpFor(tool, terminal))
   const given = await parseFlags(tool, rest, terminal.stdin)
   return answering(given.json, terminal, () => runTool(tool, given, reach, terminal), `See: signalbox ${commandOf(tool)} --help`)
+}
+
+function spelledOut([first = '', ...rest]: string[]): string[] {
+  return Object.hasOwn(SHORT, first) ? [...(SHORT[first]?.means ?? []), ...rest] : [first, ...rest]
 }
 
 /** Runs it, and turns a refusal into what the reader sees and the exit code. */
