@@ -7,8 +7,8 @@ import { giveTo, type TaskRow, taskStore, transition } from '../task/index.ts'
 import { planWork } from '../work/index.ts'
 import { type Allowance, allowance, allowanceOf } from './budget.ts'
 import { admitLater, launchRun } from './effects.ts'
-import { aboutJob, type JobArguments, jobHandle } from './rules.ts'
-import { type JobState, jobEnded, jobQueued, jobStarted } from './schema.ts'
+import { aboutJob, askToStop, type JobArguments, jobHandle, putBack } from './rules.ts'
+import { type JobState, jobCancelling, jobEnded, jobQueued, jobStarted } from './schema.ts'
 import { type JobRow, jobStore, type RunRow, runStore } from './store.ts'
 
 const LOOKED_AT = 500
@@ -24,21 +24,24 @@ export function placesOf(ctx: RunContext): Places {
 
 /**
  * Begins what may begin now: by priority, then first come, first served. A project without a free place does not hold up
- * the others. Nobody at work is ever put out for it. Two at once would each see the last place free.
+ * the others. Nobody at work is ever put out for it. Two at once would each see the last place free. Returns when the next one's time comes.
  */
-export async function admit(ctx: RunContext): Promise<void> {
+export async function admit(ctx: RunContext): Promise<number | undefined> {
   await takeTurn(ctx.tx, 'admission')
   const places = placesOf(ctx)
   const living = await runStore(ctx.tx).living()
   let free = places.host - [...living.values()].reduce((sum, n) => sum + n, 0)
+  let later: number | undefined
   for (const job of await jobStore(ctx.tx).inLine(LOOKED_AT)) {
-    if (free <= 0) return
+    if (free <= 0) return undefined
     const inProject = living.get(job.project_id) ?? 0
+    if (job.not_before > ctx.now) later = Math.min(later ?? job.not_before, job.not_before)
     if (job.not_before > ctx.now || inProject >= places.project) continue
     if (!(await begin(ctx, job, Math.min(free, places.project - inProject)))) continue
     living.set(job.project_id, inProject + 1)
     free--
   }
+  return later
 }
 
 /** False when it cannot begin, now or ever. */
@@ -149,6 +152,20 @@ export async function over(ctx: RunContext, job: JobRow, state: JobState, code: 
   await jobStore(ctx.tx).update(job.id, { state, code, reason, ended_at: ctx.now })
   ctx.emit(jobEnded(aboutJob(job), { handle: jobHandle(job), action: job.action, state, code, reason }))
   return false
+}
+
+/** Of a job that has a run, the end comes with the run's; any other is over at once. */
+export async function cancelJob(ctx: RunContext, job: JobRow, reason: string): Promise<void> {
+  const run = job.run_id ? await runStore(ctx.tx).find(job.run_id) : undefined
+  if (job.state === 'queued' || job.action === 'message_agent' || !run || run.state === 'ended') {
+    await over(ctx, job, 'cancelled', null, reason)
+    // One that had died and waited for its next life.
+    if (job.lives > 0) await putBack(ctx, job.task_id, `${jobHandle(job)}: ${reason}`)
+    return
+  }
+  await jobStore(ctx.tx).update(job.id, { cancel_asked_at: job.cancel_asked_at ?? ctx.now })
+  await askToStop(ctx, run, 'stopped')
+  if (job.cancel_asked_at === null) ctx.emit(jobCancelling(aboutJob(job), { handle: jobHandle(job), action: job.action }))
 }
 
 /** Back in line, not before its time. */

@@ -36,7 +36,9 @@ export const jobAttention: AttentionSource = async (view, tasks) => {
           ? { attention: 'stalled', detail: `Silent for ${minutes} minutes, between two steps.` }
           : { attention: 'running', detail: null },
       )
-    } else if (job.state === 'failed' && task?.status === 'BACKLOG')
+    } else if (task?.status === 'IN_PROGRESS' && task.assignee_id === job.agent_id)
+      told.set(job.task_id, { attention: 'human', detail: 'No agent is at work on it: resume it, or start another.' })
+    else if (job.state === 'failed' && task?.status === 'BACKLOG')
       told.set(job.task_id, { attention: 'human', detail: `${handle} failed: ${job.reason ?? ''}` })
   }
   return told

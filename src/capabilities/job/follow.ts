@@ -26,6 +26,10 @@ export const follower: Reactor = {
     })
     ctx.on(runStopping.type, (event) => void followed.get(event.subject)?.stop(event.data.why as 'stopped' | 'budget'))
     ctx.on(runInput.type, (event) => void followed.get(event.subject)?.speak())
+    // More places than before: whoever waits for one may begin.
+    ctx.on('setting.changed', (event) => {
+      if (event.subject.startsWith('runs.max_per_')) void ctx.report('job_admit', {}).catch(ctx.defect)
+    })
     for (const type of ['task.moved', 'task.deleted'])
       ctx.on(type, (event) => {
         if (type === 'task.deleted' || event.data.to === 'DONE') void tellOver(ctx, event.subject)
@@ -128,12 +132,22 @@ class Followed {
     const events: HarnessEvent[] = []
     const send: string[] = []
     for (const frame of frames) {
-      const next: Step = this.#harness?.decode(step, frame) ?? { state: step, events: [] }
+      const next = this.#decodeOne(step, frame)
       step = next.state
       events.push(...next.events)
       send.push(...(next.send ?? []))
     }
     return { step, events, send }
+  }
+
+  /** Whatever is printed, the run must come to its end. */
+  #decodeOne(state: HarnessState, frame: Batch['frames'][number]): Step {
+    try {
+      return this.#harness?.decode(state, frame) ?? { state, events: [] }
+    } catch (error) {
+      this.#ctx.defect(error)
+      return { state, events: [{ type: 'text', from: 'error', text: 'Something that it printed could not be read.' }] }
+    }
   }
 
   async #say(): Promise<void> {

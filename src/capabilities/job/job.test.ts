@@ -235,12 +235,48 @@ describe('a job', () => {
     expect((await app.owner.call('job_list', { states: ['queued', 'running'] })).jobs).toEqual([])
   })
 
+  test('[J7] one that was not delivered when the run ended has failed', async () => {
+    const app = await open()
+    const task = await app.task()
+    app.runner.send = async () => false
+    await app.start(task.id)
+    const run = await app.run(task.id)
+    const { job_id } = await app.owner.call('job_submit', { task_id: task.id, action: 'message_agent', arguments: { message: 'x' } })
+    app.runner.exit(run, 0)
+    expect(await app.over(job_id)).toMatchObject({ state: 'failed', reason: 'The run ended before it arrived.' })
+  })
+
+  test('[J4] more places let those begin who wait for one', async () => {
+    const app = await open({}, { 'runs.max_per_host': 1 })
+    await app.start((await app.task()).id)
+    const job = await app.start((await app.task()).id)
+    const started = app.owner.call('job_wait', { job_id: job.id, until: 'started', timeout_seconds: 20 })
+    await app.owner.call('setting_update', { key: 'runs.max_per_host', value: 2 })
+    expect(await started).toMatchObject({ code: 'JOB_STARTED' })
+  })
+
   test('[J8] one that waits in line is cancelled at once', async () => {
     const app = await open({}, { 'runs.max_per_host': 1 })
     await app.start((await app.task()).id)
     const job = await app.start((await app.task()).id)
     expect(await app.owner.call('job_cancel', { job_id: job.id })).toMatchObject({ job: { state: 'cancelled' } })
     expect(await app.owner.refused('job_cancel', { job_id: job.id })).toMatchObject({ code: 'CONFLICT' })
+  })
+
+  test('[J8] a stop or cancel between two lives puts the task back, and nobody is started again', async () => {
+    const app = await open({}, { 'runs.back_off_seconds': 3_600 })
+    for (const end of [
+      (id: string) => app.owner.call('job_submit', { task_id: id, action: 'stop_agent' }),
+      (_: string, job: string) => app.owner.call('job_cancel', { job_id: job }),
+    ]) {
+      const task = await app.task()
+      const job = await app.start(task.id)
+      app.runner.exit(await app.run(task.id), 1)
+      await until(async () => (await app.owner.call('job_get', { job_id: job.id })).job.state === 'queued')
+      await end(task.id, job.id)
+      expect(await app.over(job.id)).toMatchObject({ state: 'cancelled' })
+      expect((await app.owner.call('task_get', { task_id: task.id })).task).toMatchObject({ status: 'BACKLOG', attention: 'human' })
+    }
   })
 
   test('[J9] an agent that asked for review has succeeded, and gets a moment to end', async () => {
@@ -447,6 +483,44 @@ describe('a job', () => {
       code: 'JOB_ENDED',
       job: { state: 'cancelled' },
     })
+  })
+
+  test('[J19] a task that went back to work with nobody at it falls to the human', async () => {
+    const app = await open()
+    const task = await app.task()
+    const job = await app.start(task.id)
+    app.git.work = { ...app.git.work, ahead: 1 }
+    app.runner.exit(await app.run(task.id), 0)
+    await app.over(job.id)
+    await app.owner.call('task_move', { task_id: task.id, status: 'IN_PROGRESS' })
+    expect((await app.owner.call('task_get', { task_id: task.id })).task).toMatchObject({
+      attention: 'human',
+      attention_detail: expect.stringContaining('resume'),
+    })
+  })
+
+  test('[J22] an agent that may submit jobs does not choose which program is run', async () => {
+    const app = await open()
+    const task = await app.task()
+    const agent = await app.agent('orchestrator')
+    const submit = (given: object) => ({ task_id: task.id, action: 'start_agent', arguments: given })
+    expect(await agent.refused('job_submit', submit({ harness: 'command', options: { command: ['sh'] } }))).toMatchObject({
+      code: 'PERMISSION_DENIED',
+    })
+    expect(await agent.call('job_submit', submit({}))).toMatchObject({ job: { state: 'running' } })
+  })
+
+  test('[J23] what a harness cannot read is an entry, and the run comes to its end', async () => {
+    const app = await open()
+    const task = await app.task()
+    const job = await app.start(task.id)
+    const run = await app.run(task.id)
+    app.runner.runs.get(run)?.frames.push({ stream: 'out', at: 1, bytes: Buffer.from('no JSON') })
+    app.runner.print(run, said('after'))
+    app.runner.exit(run, 0)
+    expect((await app.over(job.id)).state).toBe('failed')
+    const { entries } = await app.owner.call('transcript_read', { task_id: task.id, order: 'oldest' })
+    expect(entries.map((entry: { body: string }) => entry.body)).toEqual(['Something that it printed could not be read.', 'after'])
   })
 
   test('[J19] silence between two steps is a stall, a long step is none', async () => {

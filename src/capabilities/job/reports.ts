@@ -8,14 +8,15 @@ import { admitToken, endToken } from '../agent/index.ts'
 import { requestReview, reviewsOf } from '../review/index.ts'
 import { taskStore } from '../task/index.ts'
 import { record, type Said } from '../transcript/index.ts'
-import { admit, again, over } from './admission.ts'
+import { admit, again, cancelJob, over } from './admission.ts'
 import { overrun } from './budget.ts'
-import { forgetRun, settleRun } from './effects.ts'
-import { aboutRun, askToStop, cancelJob, jobHandle, putBack } from './rules.ts'
+import { admitLater, forgetRun, settleRun } from './effects.ts'
+import { aboutRun, askToStop, jobHandle, putBack } from './rules.ts'
 import { runEnded, runProgressed, runStarted } from './schema.ts'
 import { type Next, whatNext } from './settle.ts'
 import { type JobRow, jobStore, type RunRow, runStore } from './store.ts'
 
+const MINUTE_MS = 60_000
 const DAY_MS = 24 * 3_600_000
 
 /** What the daemon tells of runs. Each is one transaction, and says the same when it is said again. */
@@ -145,7 +146,7 @@ export const ended = defineTool({
     await record(ctx, { run: run.id, task: run.task_id }, said)
     if (run.token_id) await endToken(ctx, run.token_id, 'run ended')
     ctx.emit(runEnded(aboutRun(run), { job_id: run.job_id, reason: exit.reason, detail }))
-    for (const { job_id } of await runStore(ctx.tx).unsent(run.id)) await failOpen(ctx, job_id, 'The run ended before it arrived.')
+    await nobodyHears(ctx, run)
     ctx.enqueue(settleRun({ run_id }, { queue: run.id }))
     return {}
   },
@@ -178,7 +179,9 @@ export const admitNow = defineTool({
   description: 'Something that waited for its time, or for a place, may begin.',
   input: z.strictObject({}),
   async run(ctx) {
-    await admit(ctx)
+    const later = await admit(ctx)
+    // By the clock of the database it was time, by ours not quite.
+    if (later !== undefined && later - ctx.now < MINUTE_MS) ctx.enqueue(admitLater({}, { delayMs: later - ctx.now + 1 }))
     return {}
   },
 })
@@ -208,7 +211,7 @@ export const taskOver = defineTool({
     const task = await taskStore(ctx.tx).find(task_id)
     if (!task || (task.status !== 'DONE' && task.deleted_at === null)) return {}
     for (const job of await jobStore(ctx.tx).list({ task: task_id, states: ['queued', 'running'] }, undefined, 200))
-      if (await cancelJob(ctx, job)) await over(ctx, job, 'cancelled', null, 'The task is over.')
+      await cancelJob(ctx, job, 'The task is over.')
     return {}
   },
 })
@@ -265,9 +268,11 @@ async function stopsAreOver(ctx: RunContext, run: RunRow): Promise<void> {
   for (const job of open) if (job.action === 'stop_agent') await over(ctx, job, 'succeeded', null, null)
 }
 
-async function failOpen(ctx: RunContext, jobId: string | null, reason: string): Promise<void> {
-  const job = jobId ? await jobStore(ctx.tx).find(jobId) : undefined
-  if (job?.state === 'running') await over(ctx, job, 'failed', 'INVALID_AGENT_STATE', reason)
+/** Messages that have not arrived, whether they were on their way or not. */
+async function nobodyHears(ctx: RunContext, run: RunRow): Promise<void> {
+  const open = await jobStore(ctx.tx).list({ task: run.task_id, states: ['running'] }, undefined, 200)
+  for (const job of open.filter(({ action, run_id }) => action === 'message_agent' && run_id === run.id))
+    await over(ctx, job, 'failed', 'INVALID_AGENT_STATE', 'The run ended before it arrived.')
 }
 
 /** A provider that does not say when it will give more again is asked after a while. */

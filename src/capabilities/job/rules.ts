@@ -3,8 +3,8 @@ import { type Refusal, refuse } from '../../kernel/error.ts'
 import type { RunContext } from '../../kernel/tool.ts'
 import { handleOf, type TaskRow, taskStore, transition } from '../task/index.ts'
 import { stopRun } from './effects.ts'
-import { jobCancelling, type Limits, runStopping } from './schema.ts'
-import { type JobRow, jobStore, type RunRow, runStore } from './store.ts'
+import { type Limits, runStopping } from './schema.ts'
+import { type JobRow, type RunRow, runStore } from './store.ts'
 
 /** As stored: checked when it was submitted. */
 export interface JobArguments {
@@ -57,16 +57,6 @@ export async function askToStop(ctx: RunContext, run: RunRow, why: 'stopped' | '
     ctx.emit(runStopping(aboutRun(run), { job_id: run.job_id, why }))
   }
   ctx.enqueue(stopRun({ run_id: run.id, why }, delayMs ? { delayMs } : { queue: run.id }))
-}
-
-/** Of a job that has a run, the end comes with the run's. True when it is over at once. */
-export async function cancelJob(ctx: RunContext, job: JobRow): Promise<boolean> {
-  const run = job.run_id ? await runStore(ctx.tx).find(job.run_id) : undefined
-  if (job.state === 'queued' || !run || run.state === 'ended') return true
-  await jobStore(ctx.tx).update(job.id, { cancel_asked_at: job.cancel_asked_at ?? ctx.now })
-  await askToStop(ctx, run, 'stopped')
-  if (job.cancel_asked_at === null) ctx.emit(jobCancelling(aboutJob(job), { handle: jobHandle(job), action: job.action }))
-  return false
 }
 
 /** A task that nobody works on any more is back on the board, with the reason. */

@@ -113,7 +113,7 @@ const latestOf = (db: Db, tasks: string[]) =>
     .selectFrom('jobs as j')
     .leftJoin('runs as r', 'r.id', 'j.run_id')
     .select(['j.task_id', 'j.number', 'j.state', 'j.code', 'j.reason', 'j.not_before', 'j.ended_at', 'r.state as run_state'])
-    .select(['r.heard_at', 'r.open_calls', 'r.harness', 'r.resets_at'])
+    .select(['r.heard_at', 'r.open_calls', 'r.harness', 'r.resets_at', 'r.agent_id'])
     .where('j.task_id', 'in', tasks)
     .where('j.action', 'in', ['start_agent', 'resume_agent'])
     .orderBy('j.number', 'desc')

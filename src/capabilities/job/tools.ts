@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Refusal, refuse } from '../../kernel/error.ts'
 import { mention } from '../../kernel/id.ts'
+import type { Principal } from '../../kernel/policy.ts'
 import { CursorText, EventView, eventView, iso, isoOrNull, PageSize, PageToken, TimeoutSeconds, text } from '../../kernel/schema.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import { defineTool, type LookContext, type RunContext } from '../../kernel/tool.ts'
@@ -9,9 +10,9 @@ import { JobId, ProjectId, RepoId, TaskId } from '../ids.ts'
 import { projectStore } from '../project/index.ts'
 import { handleOf, requireTask, requireUnblocked, type TaskRow } from '../task/index.ts'
 import { workOf } from '../work/index.ts'
-import { admit, over } from './admission.ts'
+import { admit, cancelJob, over } from './admission.ts'
 import { allowance, allowanceOf, shownLimits, unmetered } from './budget.ts'
-import { aboutJob, aboutRun, askToStop, cancelJob, type JobArguments, jobHandle, notAuto } from './rules.ts'
+import { aboutJob, aboutRun, askToStop, type JobArguments, jobHandle, notAuto } from './rules.ts'
 import {
   ACTIONS,
   Action,
@@ -149,7 +150,7 @@ export const submit = defineTool({
   profile: 'operator',
   async prepare(ctx, input) {
     const given = input.arguments ?? {}
-    const wrong = misplaced(input.action, given)
+    const wrong = misplaced(input.action, given) ?? notForAgents(ctx.principal, given)
     if (wrong) return wrong
     if (input.action !== 'start_agent') return {}
     return lookAtHarness(ctx, input.task_id, given)
@@ -221,8 +222,7 @@ const BEGIN: Record<ActionName, Begin> = {
     await jobStore(ctx.tx).insert({ ...job, state: 'running', run_id: run?.id ?? null, started_at: ctx.now })
     ctx.emit(jobSubmitted(aboutJob(job), { handle: jobHandle(job), action: job.action, state: 'running' }))
     if (run) await askToStop(ctx, run, 'stopped')
-    const gone = waiting && (await cancelJob(ctx, waiting))
-    if (waiting && gone) await over(ctx, waiting, 'cancelled', null, 'It was stopped.')
+    if (waiting) await cancelJob(ctx, waiting, 'It was stopped.')
     if (!run) await over(ctx, job, 'succeeded', null, null)
     return undefined
   },
@@ -299,6 +299,12 @@ function misplaced(action: ActionName, given: z.output<typeof Arguments>): Refus
     })
   const missing = needs.find((key) => given[key] === undefined)
   return missing && refuse('INVALID_INPUT', `${action} needs arguments.${missing}.`)
+}
+
+/** Which program runs on this machine is for people to say: an agent without a shell would get one by this. */
+function notForAgents(principal: Principal, given: z.output<typeof Arguments>): Refusal | undefined {
+  if (principal.kind !== 'agent' || given.options === undefined) return undefined
+  return refuse('PERMISSION_DENIED', 'Only a person gives a harness its options: they say which program is run.')
 }
 
 /** What cannot work is said now, and not when its turn comes. */
@@ -453,7 +459,7 @@ export const cancel = defineTool({
     const job = await requireJob(ctx.tx, input.job_id)
     if (!OPEN_STATES.includes(job.state)) return refuse('CONFLICT', `${jobHandle(job)} is already ${job.state}.`)
     if (job.action === 'stop_agent') return refuse('CONFLICT', 'What is being stopped cannot be kept alive.')
-    if (job.action === 'message_agent' || (await cancelJob(ctx, job))) await over(ctx, job, 'cancelled', null, 'It was cancelled.')
+    await cancelJob(ctx, job, 'It was cancelled.')
     return { job: await jobView(ctx.tx, await requireJob(ctx.tx, job.id), ctx.now) }
   },
 })
