@@ -36,7 +36,7 @@ async function firstCall(world: World, engine: EngineName): Promise<Row> {
   for (let round = 0; round <= world.options.rounds; round++) {
     const ours = await newTask()
     const bySignalbox = await until(daemon, ours, () =>
-      daemon.call('job_submit', { task_id: ours, action: 'start_agent', arguments: { harness: 'scripted' } }),
+      daemon.call('job_submit', { task_id: ours, action: 'start_agent', harness: 'scripted' }),
     )
     const bare = await newTask()
     const { agent_id, token } = await daemon.call('agent_invite', { role: 'worker' })

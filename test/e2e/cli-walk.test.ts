@@ -50,7 +50,7 @@ async function prepareWork(task_id: string): Promise<void> {
   await daemon.call('repo_add', { path: repo, checks: 'true' })
   const steps = [{ write: { path: 'draft.txt', text: 'x' } }, { commit: { message: 'x' } }, { review: { summary: 'x' } }]
   const given = { harness: 'scripted', options: { script: JSON.stringify(steps) } }
-  const { job_id } = await daemon.call('job_submit', { task_id, action: 'start_agent', arguments: given })
+  const { job_id } = await daemon.call('job_submit', { task_id, action: 'start_agent', ...given })
   expect((await daemon.call('job_wait', { job_id, timeout_seconds: 60 })).job.state).toBe('succeeded')
   await daemon.call('task_move', { task_id, status: 'IN_PROGRESS' })
   const { works } = await daemon.call('work_list')

@@ -30,7 +30,7 @@ class Site {
   }
 
   async start(task_id: string, given: object = {}): Promise<string> {
-    return (await this.daemon.call('job_submit', { task_id, action: 'start_agent', arguments: { harness: 'scripted', ...given } })).job_id
+    return (await this.daemon.call('job_submit', { task_id, action: 'start_agent', harness: 'scripted', ...given })).job_id
   }
 
   async begin(script: unknown[]): Promise<{ task: string; job: string }> {
@@ -59,7 +59,7 @@ class Site {
   }
 
   async message(task_id: string, message: string): Promise<string> {
-    return (await this.daemon.call('job_submit', { task_id, action: 'message_agent', arguments: { message } })).job_id
+    return (await this.daemon.call('job_submit', { task_id, action: 'message_agent', message })).job_id
   }
 
   survivors(): string[] {
@@ -164,7 +164,8 @@ describe('an agent at work', () => {
       await site.daemon.call('job_submit', {
         task_id: missing,
         action: 'start_agent',
-        arguments: { harness: 'command', options: { command: ['/no/such/program'] } },
+        harness: 'command',
+        options: { command: ['/no/such/program'] },
       })
     ).job_id
     expect(await site.over(none)).toMatchObject({ state: 'failed', reason: expect.stringMatching(/no\/such\/program/) })

@@ -37,7 +37,7 @@ async function open(harness: Partial<Harness> = {}, settings: Record<string, unk
       return (await living()).id as string
     },
     start: async (task_id: string, given: Record<string, unknown> = {}) =>
-      (await app.owner.call('job_submit', { task_id, action: 'start_agent', arguments: given })).job,
+      (await app.owner.call('job_submit', { task_id, action: 'start_agent', ...given })).job,
     async over(job_id: string) {
       const { job, code } = await app.owner.call('job_wait', { job_id, timeout_seconds: 20 })
       expect(code).toBe('JOB_ENDED')
@@ -99,15 +99,24 @@ describe('a job', () => {
   test('[J2] says which argument does not belong, which harness is not there, and what it needs', async () => {
     const app = await open({ probe: async () => ({ found: false, why: 'no such program', install: 'npm i -g fake' }) })
     const task = await app.task()
-    const submit = (action: string, given: object) => app.owner.refused('job_submit', { task_id: task.id, action, arguments: given })
+    const submit = (action: string, given: object) => app.owner.refused('job_submit', { task_id: task.id, action, ...given })
     expect(await submit('stop_agent', { model: 'x' })).toMatchObject({ code: 'INVALID_INPUT', message: 'stop_agent takes no model.' })
-    expect(await submit('message_agent', {})).toMatchObject({ message: 'message_agent needs arguments.message.' })
+    expect(await submit('message_agent', {})).toMatchObject({ message: 'message_agent needs message.' })
     expect(await submit('start_agent', { harness: 'none' })).toMatchObject({ suggestions: ['fake', 'command'] })
     expect(await submit('start_agent', {})).toMatchObject({ hint: 'Install it: npm i -g fake' })
     expect(await submit('start_agent', { harness: 'command', options: { script: 'x' } })).toMatchObject({ code: 'INVALID_INPUT' })
     const { harnesses, actions } = await app.owner.call('job_actions')
     expect(harnesses[0]).toMatchObject({ name: 'fake', available: false, install: 'npm i -g fake' })
     expect(actions).toHaveLength(5)
+  })
+
+  test('[J2] without a repository it is refused, and says how to get one', async () => {
+    const app = await openTestApp({ effectTimes: QUICK })
+    onTestFinished(() => app.close())
+    const task = await app.task()
+    const refused = await app.owner.refused('job_submit', { task_id: task.id, action: 'start_agent', harness: 'fake' })
+    expect(refused).toMatchObject({ code: 'RESOURCE_NOT_FOUND', hint: 'Register one with repo_add.' })
+    expect((await app.owner.call('job_list')).jobs).toEqual([])
   })
 
   test('[J3] one agent at a time works on a task', async () => {
@@ -197,8 +206,7 @@ describe('a job', () => {
     const task = await app.task()
     await app.start(task.id)
     const run = await app.run(task.id)
-    const message = (text: string) =>
-      app.owner.call('job_submit', { task_id: task.id, action: 'message_agent', arguments: { message: text } })
+    const message = (text: string) => app.owner.call('job_submit', { task_id: task.id, action: 'message_agent', message: text })
     const { job_id } = await message('use tabs')
     expect(await app.over(job_id)).toMatchObject({ state: 'succeeded' })
     expect(app.runner.runs.get(run)?.inputs).toEqual([{ seq: 1, data: 'use tabs\n' }])
@@ -208,7 +216,7 @@ describe('a job', () => {
   test('[J7] one that cannot be delivered says why, and so does one with nobody to hear it', async () => {
     const app = await open({ message: () => undefined })
     const task = await app.task()
-    const submit = { task_id: task.id, action: 'message_agent', arguments: { message: 'x' } }
+    const submit = { task_id: task.id, action: 'message_agent', message: 'x' }
     expect(await app.owner.refused('job_submit', submit)).toMatchObject({ code: 'INVALID_AGENT_STATE', next_tool: 'job_submit' })
     await app.start(task.id)
     await app.run(task.id)
@@ -241,7 +249,7 @@ describe('a job', () => {
     app.runner.send = async () => false
     await app.start(task.id)
     const run = await app.run(task.id)
-    const { job_id } = await app.owner.call('job_submit', { task_id: task.id, action: 'message_agent', arguments: { message: 'x' } })
+    const { job_id } = await app.owner.call('job_submit', { task_id: task.id, action: 'message_agent', message: 'x' })
     app.runner.exit(run, 0)
     expect(await app.over(job_id)).toMatchObject({ state: 'failed', reason: 'The run ended before it arrived.' })
   })
@@ -376,7 +384,7 @@ describe('a job', () => {
     const app = await open()
     const task = await app.task()
     const limits = { cost_usd: 1 }
-    const refused = await app.owner.refused('job_submit', { task_id: task.id, action: 'start_agent', arguments: { limits } })
+    const refused = await app.owner.refused('job_submit', { task_id: task.id, action: 'start_agent', limits })
     expect(refused).toMatchObject({ code: 'INVALID_INPUT', suggestions: ['minutes', 'turns', 'tokens'] })
     await app.owner.call('budget_set', { task_id: task.id, cost_usd: 3 })
     expect(await app.owner.refused('job_submit', { task_id: task.id, action: 'start_agent' })).toMatchObject({ code: 'INVALID_INPUT' })
@@ -405,9 +413,7 @@ describe('a job', () => {
     await app.owner.call('budget_set', { project_id, tokens: 1_000 })
     const tasks = await Promise.all(Array.from({ length: 8 }, () => app.task()))
     const answers = await Promise.all(
-      tasks.map((task) =>
-        app.owner.invoke('job_submit', { task_id: task.id, action: 'start_agent', arguments: { limits: { tokens: 400 } } }),
-      ),
+      tasks.map((task) => app.owner.invoke('job_submit', { task_id: task.id, action: 'start_agent', limits: { tokens: 400 } })),
     )
     const runs = await Promise.all(tasks.map(async (task) => (await app.owner.call('run_list', { task_id: task.id })).runs))
     const promised = runs.flat().map((run: { limits: { tokens: number } }) => run.limits.tokens)
@@ -503,7 +509,7 @@ describe('a job', () => {
     const app = await open()
     const task = await app.task()
     const agent = await app.agent('orchestrator')
-    const submit = (given: object) => ({ task_id: task.id, action: 'start_agent', arguments: given })
+    const submit = (given: object) => ({ task_id: task.id, action: 'start_agent', ...given })
     expect(await agent.refused('job_submit', submit({ harness: 'command', options: { command: ['sh'] } }))).toMatchObject({
       code: 'PERMISSION_DENIED',
     })

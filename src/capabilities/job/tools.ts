@@ -9,7 +9,7 @@ import { nextNumber } from '../handle.ts'
 import { JobId, ProjectId, RepoId, TaskId } from '../ids.ts'
 import { projectStore } from '../project/index.ts'
 import { handleOf, requireTask, requireUnblocked, type TaskRow } from '../task/index.ts'
-import { workOf } from '../work/index.ts'
+import { planWork, workOf } from '../work/index.ts'
 import { admit, cancelJob, over } from './admission.ts'
 import { allowance, allowanceOf, shownLimits, unmetered } from './budget.ts'
 import { aboutJob, aboutRun, askToStop, type JobArguments, jobHandle, notAuto } from './rules.ts'
@@ -42,16 +42,15 @@ const Options = z.strictObject({
   file: text(1_000).optional().describe('`scripted`: where the script is in the repository'),
 })
 
-const Arguments = z
-  .strictObject({
-    harness: text(40).optional().describe('How the agent program is driven; default: the setting runs.default_harness'),
-    model: text(100).optional(),
-    repo_id: mention(RepoId).optional().describe('Needed when the project has several'),
-    limits: Limits.optional().describe('What this job may use'),
-    options: Options.optional().describe('What this harness takes'),
-    message: text(20_000).optional().describe('What the agent is told'),
-  })
-  .describe('What the action takes: see job_actions')
+/** Each belongs to some of the actions: ACTION_FACTS says which. */
+const Arguments = z.strictObject({
+  harness: text(40).optional().describe('How the agent program is driven; default: the setting runs.default_harness'),
+  model: text(100).optional(),
+  repo_id: mention(RepoId).optional().describe('Needed when the project has several'),
+  limits: Limits.optional().describe('What this job may use'),
+  options: Options.optional().describe('What this harness takes'),
+  message: text(20_000).optional().describe('What the agent is told'),
+})
 
 interface ActionFacts {
   title: string
@@ -143,24 +142,23 @@ export const submit = defineTool({
   name: 'job_submit',
   title: 'Submit a job',
   description: 'Do something with the agent of an AUTO task. Returns at once; job_wait waits for its end.',
-  input: z.strictObject({ task_id: TaskId, action: Action, arguments: Arguments.optional() }),
+  input: z.strictObject({ task_id: TaskId, action: Action, ...Arguments.shape }),
   output: z.strictObject({ job_id: JobId, handle: z.string(), job: JobView }),
-  example: { task_id: 'T-1', action: 'start_agent', arguments: { harness: 'scripted' } },
+  example: { task_id: 'T-1', action: 'start_agent', harness: 'scripted' },
   impact: 'write',
   profile: 'operator',
   async prepare(ctx, input) {
-    const given = input.arguments ?? {}
-    const wrong = misplaced(input.action, given) ?? notForAgents(ctx.principal, given)
+    const { task_id, action, ...given } = input
+    const wrong = misplaced(action, given) ?? notForAgents(ctx.principal, given)
     if (wrong) return wrong
-    if (input.action !== 'start_agent') return {}
-    return lookAtHarness(ctx, input.task_id, given)
+    return action === 'start_agent' ? lookAtHarness(ctx, task_id, given) : {}
   },
-  async run(ctx, input, _looked: object) {
-    const task = await requireTask(ctx, input.task_id)
+  async run(ctx, { task_id, action, ...given }, _looked: object) {
+    const task = await requireTask(ctx, task_id)
     const refusal = notAuto(task)
     if (refusal) return refusal
-    const job = newJob(ctx, task, input.action, input.arguments ?? {}, await nextNumber(ctx.tx, 'job'))
-    const begun = await BEGIN[input.action](ctx, task, job)
+    const job = newJob(ctx, task, action, given, await nextNumber(ctx.tx, 'job'))
+    const begun = await BEGIN[action](ctx, task, job)
     if (begun instanceof Refusal) return begun
     const now = (await jobStore(ctx.tx).find(job.id)) as JobRow
     return { job_id: job.id, handle: jobHandle(job), job: await jobView(ctx.tx, now, ctx.now) }
@@ -243,6 +241,8 @@ async function queue(ctx: RunContext, task: TaskRow, job: JobRow): Promise<Refus
     const left = await allowance(ctx, { task: task.id, project: task.project_id }, allowanceOf(given.limits), 1)
     if (left instanceof Refusal) return left
   }
+  const work = await planWork(ctx, task, (JSON.parse(job.arguments) as JobArguments).repo_id)
+  if (work instanceof Refusal) return work
   await jobStore(ctx.tx).insert(job)
   ctx.emit(jobSubmitted(aboutJob(job), { handle: jobHandle(job), action: job.action, state: 'queued' }))
   await admit(ctx)
@@ -298,7 +298,7 @@ function misplaced(action: ActionName, given: z.output<typeof Arguments>): Refus
       suggestions: takes,
     })
   const missing = needs.find((key) => given[key] === undefined)
-  return missing && refuse('INVALID_INPUT', `${action} needs arguments.${missing}.`)
+  return missing && refuse('INVALID_INPUT', `${action} needs ${missing}.`)
 }
 
 /** Which program runs on this machine is for people to say: an agent without a shell would get one by this. */
@@ -316,7 +316,7 @@ async function lookAtHarness(ctx: LookContext, taskId: string, given: z.output<t
   const options = harness.options.safeParse(given.options ?? {})
   if (!options.success) {
     const [issue] = options.error.issues
-    return refuse('INVALID_INPUT', `arguments.options of ${name}: ${issue?.path.join('.')} ${issue?.message}`, { next_tool: 'job_actions' })
+    return refuse('INVALID_INPUT', `options of ${name}: ${issue?.path.join('.')} ${issue?.message}`, { next_tool: 'job_actions' })
   }
   const found = await harness.probe()
   if (!found.found)

@@ -2,6 +2,10 @@
 export const SHORT: Record<string, { does: string; means: string[] }> = {
   start: { does: 'start an agent on a task: signalbox start T-1', means: ['job', 'submit', '--action', 'start_agent'] },
   stop: { does: 'stop the agent of a task; what it did is kept', means: ['job', 'submit', '--action', 'stop_agent'] },
+  tell: {
+    does: 'write to the agent of a task while it works: signalbox tell T-1 --message TEXT',
+    means: ['job', 'submit', '--action', 'message_agent'],
+  },
   resume: { does: 'let the agent of a task go on', means: ['job', 'submit', '--action', 'resume_agent'] },
   undo: { does: 'bring back what was saved of the work on a task', means: ['work', 'undo'] },
 }
