@@ -19,7 +19,6 @@ export const jobAttention: AttentionSource = async (view, tasks) => {
   const told: Awaited<ReturnType<AttentionSource>> = new Map()
   const auto = tasks.filter((task) => task.task_type === 'AUTO')
   for (const job of await jobStore(view).latest(auto.map((task) => task.id))) {
-    if (told.has(job.task_id)) continue
     const task = auto.find(({ id }) => id === job.task_id)
     const handle = jobHandle(job)
     if (job.state === 'queued') {

@@ -107,7 +107,9 @@ export interface Spent {
   cost: number
 }
 
-/** The newest job that has to do with an agent at work: what a task's attention is told by. One statement for a whole board. */
+const STARTS = ['start_agent', 'resume_agent'] as const
+
+/** The newest job that started an agent, or is to: what a task's attention is told by. One statement for a whole board. */
 const latestOf = (db: Db, tasks: string[]) =>
   db
     .selectFrom('jobs as j')
@@ -115,10 +117,15 @@ const latestOf = (db: Db, tasks: string[]) =>
     .select(['j.task_id', 'j.number', 'j.state', 'j.code', 'j.reason', 'j.not_before', 'j.ended_at', 'r.state as run_state'])
     .select(['r.heard_at', 'r.open_calls', 'r.harness', 'r.resets_at', 'r.agent_id'])
     .where('j.task_id', 'in', tasks)
-    .where('j.action', 'in', ['start_agent', 'resume_agent'])
-    .orderBy('j.number', 'desc')
+    .where('j.number', '=', (eb) =>
+      eb
+        .selectFrom('jobs as newest')
+        .select((of) => of.fn.max('newest.number').as('number'))
+        .whereRef('newest.task_id', '=', 'j.task_id')
+        .where('newest.action', 'in', STARTS),
+    )
 
-const latestOfOne = statement((db: Db, { task }: { task: string }) => latestOf(db, [task]).limit(1))
+const latestOfOne = statement((db: Db, { task }: { task: string }) => latestOf(db, [task]))
 
 export function jobStore(tx: Tx) {
   const db = tables<Tables>(tx)
