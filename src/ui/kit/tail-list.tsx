@@ -1,0 +1,95 @@
+import { useVirtualizer } from '@tanstack/react-virtual'
+import { ArrowDown } from 'lucide-react'
+import { type Key, type ReactNode, useLayoutEffect, useRef, useState } from 'react'
+import { Button } from './button.tsx'
+
+interface Props<T> {
+  items: T[]
+  keyOf(item: T): Key
+  estimate: number
+  /** The beginning is near: older ones can be read. */
+  onStart(): void
+  className?: string
+  label: string
+  children(item: T): ReactNode
+}
+
+const NEAR_THE_END = 48
+const NEAR_THE_START = 400
+
+/** A list that grows at its end and is read there. It follows what is new until somebody scrolls up, and stays where they are then. */
+export function TailList<T>({ items, keyOf, estimate, onStart, className = '', label, children }: Props<T>) {
+  const scroller = useRef<HTMLDivElement>(null)
+  const [follows, setFollows] = useState(true)
+  const virtual = useVirtualizer({
+    count: items.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => estimate,
+    getItemKey: (index) => keyOf(items[index] as T),
+    overscan: 10,
+  })
+  const size = virtual.getTotalSize()
+  const rows = virtual.getVirtualItems()
+  const top = useRef(0)
+  const first = useRef<Key>(undefined)
+  const anchor = useRef<{ key: Key; within: number }>(undefined)
+
+  const toEnd = () => {
+    if (scroller.current) scroller.current.scrollTop = scroller.current.scrollHeight
+  }
+  // biome-ignore lint/correctness/useExhaustiveDependencies: whenever it has grown
+  useLayoutEffect(() => {
+    if (follows) toEnd()
+  }, [follows, size, items.length])
+
+  // What is put on top must not push away what somebody reads further down.
+  useLayoutEffect(() => {
+    const list = scroller.current
+    const before = first.current
+    first.current = items[0] && keyOf(items[0])
+    if (!list || follows || before === undefined || before === first.current || !anchor.current) return
+    const { key, within } = anchor.current
+    const start = virtual.measurementsCache[items.findIndex((item) => keyOf(item) === key)]?.start
+    if (start !== undefined) list.scrollTop = start + within
+  })
+
+  const scrolled = () => {
+    const list = scroller.current
+    if (!list) return
+    const atEnd = list.scrollHeight - list.scrollTop - list.clientHeight < NEAR_THE_END
+    // Growing alone never moves it up: somebody did.
+    const up = list.scrollTop < top.current - 2
+    top.current = list.scrollTop
+    const shown = virtual.getVirtualItemForOffset(list.scrollTop)
+    if (shown) anchor.current = { key: shown.key as Key, within: list.scrollTop - shown.start }
+    if (atEnd) setFollows(true)
+    else if (up) setFollows(false)
+    if (up && list.scrollTop < NEAR_THE_START) onStart()
+  }
+
+  return (
+    <div className={`tail-list ${className}`}>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: whoever has no mouse scrolls it with the arrows */}
+      <section ref={scroller} className="virtual" aria-label={label} tabIndex={0} onScroll={scrolled}>
+        <ul style={{ height: size }}>
+          {rows.map((row) => (
+            <li
+              key={row.key}
+              ref={virtual.measureElement}
+              data-index={row.index}
+              className="virtual-row"
+              style={{ transform: `translateY(${row.start}px)` }}
+            >
+              {children(items[row.index] as T)}
+            </li>
+          ))}
+        </ul>
+      </section>
+      {!follows && (
+        <Button className="tail-newest" icon={ArrowDown} onClick={() => setFollows(true)}>
+          Jump to the newest
+        </Button>
+      )}
+    </div>
+  )
+}
