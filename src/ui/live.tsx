@@ -111,12 +111,12 @@ export function useTool<N extends ToolName>(tool: N, input: Input<N>, { follows,
 
 /** Whether whoever is signed in may call a tool; undefined while that is not known. What may not be done is not offered. */
 export function useMay(): (tool: ToolName) => boolean | undefined {
-  const names = useQuery<string[], CallError>({
+  const { data, isError } = useQuery<string[], CallError>({
     queryKey: ['tools'],
     queryFn: ({ signal }) => permitted(signal),
     meta: { follows: ['person', 'setting'] },
-  }).data
-  return (tool) => names?.includes(tool)
+  })
+  return (tool) => data?.includes(tool) ?? (isError ? false : undefined)
 }
 
 /** A read that takes its time: made when somebody asks for it, and not again by itself. */

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { describe, expect, onTestFinished } from 'vitest'
+import { afterEach, describe, expect, onTestFinished } from 'vitest'
 import { TestDaemon } from '../../src/testing/daemon.ts'
+import { endAgents } from './agents.ts'
 import { test, Visitor, withoutBrowser } from './support.ts'
 import { demo, firstVisit, tour } from './tour.ts'
 
@@ -34,6 +35,8 @@ const DESK = { colorScheme: 'light', viewport: { width: 1360, height: 850 } } as
 const PHONE = { colorScheme: 'dark', viewport: { width: 390, height: 844 } } as const
 
 describe.skipIf(withoutBrowser('[U10] screens for everybody'))('screens for everybody', () => {
+  afterEach<{ daemon: TestDaemon }>(({ daemon }) => endAgents(daemon))
+
   test('[U10] axe finds nothing serious on any screen, in any dialog and for whoever has nothing yet', async ({ browser, daemon }) => {
     const empty = await TestDaemon.start()
     onTestFinished(() => empty.remove())
@@ -47,16 +50,18 @@ describe.skipIf(withoutBrowser('[U10] screens for everybody'))('screens for ever
     for await (const name of tour(visitor, await demo(daemon))) await look(visitor, name)
     for await (const name of firstVisit(first)) await look(first, name)
     expect(found).toEqual([])
-    expect(seen).toEqual(expect.arrayContaining(['board', 'task', 'sign-in', 'palette', 'lost', 'calls', 'invite-agent', 'first-board']))
+    expect(seen).toEqual(
+      expect.arrayContaining(['board', 'task', 'sign-in', 'palette', 'lost', 'calls', 'invite-agent', 'task-running', 'first-board']),
+    )
     await Promise.all([visitor.leave(), first.leave()])
   })
 
   test('[U10] nor in the dark, on a phone', async ({ browser, daemon }) => {
-    const { task } = await demo(daemon)
+    const { task, agents } = await demo(daemon)
     const visitor = await Visitor.open(browser, daemon, PHONE)
     await visitor.signIn()
     const found: string[] = []
-    for (const path of [...(await visitor.screens()), `/task/${task}`]) {
+    for (const path of [...(await visitor.screens()), `/task/${task}`, `/task/${agents?.working}?tab=Transcript`]) {
       await visitor.visit(path)
       found.push(...(await faults(visitor, path)))
     }

@@ -1,5 +1,7 @@
 import { afterEach, describe, expect } from 'vitest'
-import { agentTask, endAgents, said, start } from './agents.ts'
+import type { TestDaemon } from '../../src/testing/daemon.ts'
+import { until } from '../e2e/support.ts'
+import { agentTask, endAgents, said, startWith } from './agents.ts'
 import { test, Visitor, withoutBrowser } from './support.ts'
 
 const HOSTILE = [
@@ -11,7 +13,7 @@ const HOSTILE = [
 ].join('\n')
 
 describe.skipIf(withoutBrowser('[U12] [U13] [U14] [U15] [S13] agents at work'))('agents at work', () => {
-  afterEach<{ daemon: import('../../src/testing/daemon.ts').TestDaemon }>(({ daemon }) => endAgents(daemon))
+  afterEach<{ daemon: TestDaemon }>(({ daemon }) => endAgents(daemon))
 
   test('[U12] [U13] an agent is started, followed, written to, stopped and resumed on the page of its task', async ({
     visitor,
@@ -77,8 +79,8 @@ describe.skipIf(withoutBrowser('[U12] [U13] [U14] [U15] [S13] agents at work'))(
     daemon,
   }) => {
     const steps = Array.from({ length: 240 }, (_, i) => ({ say: `line ${i + 1} of many` }))
-    const { task } = await agentTask(daemon, ...steps, { wait_message: {} }, { say: 'one more' }, { wait_message: {} })
-    await start(daemon, task)
+    const { task } = await agentTask(daemon)
+    await startWith(daemon, task, ...steps, { wait_message: {} }, { say: 'one more' }, { wait_message: {} })
     await said(daemon, task, 'line 240 of')
     const { page } = visitor
     await visitor.signIn(`/task/${task}?tab=Transcript`)
@@ -87,8 +89,11 @@ describe.skipIf(withoutBrowser('[U12] [U13] [U14] [U15] [S13] agents at work'))(
     expect(await transcript.getByRole('article').count()).toBeLessThan(60)
     expect(await page.getByRole('button', { name: 'Jump to the newest' }).count()).toBe(0)
 
-    await transcript.hover()
-    for (let page_ = 0; page_ < 60 && !(await transcript.getByText('line 1 of many').count()); page_++) await page.mouse.wheel(0, -2_000)
+    const top = async () => {
+      await transcript.press('Home')
+      return transcript.getByText('line 1 of many', { exact: true }).isVisible()
+    }
+    await until(top, 'the first line')
     await transcript.getByText('line 1 of many', { exact: true }).waitFor()
     await daemon.call('job_submit', { task_id: task, action: 'message_agent', arguments: { message: 'go on' } })
     await said(daemon, task, 'one more')
@@ -102,8 +107,10 @@ describe.skipIf(withoutBrowser('[U12] [U13] [U14] [U15] [S13] agents at work'))(
   })
 
   test('[S13] whatever an agent prints is text, and stays in its place', async ({ visitor, daemon }) => {
-    const { task, board } = await agentTask(
+    const { task, board } = await agentTask(daemon)
+    await startWith(
       daemon,
+      task,
       { say: HOSTILE },
       { think: HOSTILE },
       { note: { text: HOSTILE } },
@@ -111,7 +118,6 @@ describe.skipIf(withoutBrowser('[U12] [U13] [U14] [U15] [S13] agents at work'))(
       { run: { argv: ['printf', '%s', HOSTILE] } },
       { limit: { message: `${HOSTILE} QUOTA`, resets_in_seconds: 3_600 } },
     )
-    await start(daemon, task)
     await said(daemon, task, 'QUOTA')
     const { page } = visitor
     await page.setViewportSize({ width: 390, height: 844 })
@@ -127,8 +133,7 @@ describe.skipIf(withoutBrowser('[U12] [U13] [U14] [U15] [S13] agents at work'))(
       expect(await page.evaluate(unseen), `${where} hides something`).toBe(false)
     }
     await unharmed('the end')
-    await transcript.hover()
-    await page.mouse.wheel(0, -20_000)
+    await transcript.press('Home')
     await transcript.getByText('<script>hacked=1</script>').first().waitFor()
     await transcript.getByRole('button', { name: /^run/ }).click()
     await unharmed('the beginning')

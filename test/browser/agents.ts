@@ -13,11 +13,17 @@ export async function agentTask(daemon: TestDaemon, ...steps: object[]) {
   const repo = repository()
   await daemon.call('repo_add', { path: repo, project_id, checks: 'test -f a.txt' })
   const task = handles[0] as string
-  await daemon.call('task_update', { task_id: task, description: scriptOf(...steps) })
+  await daemon.call('task_update', { task_id: task, description: steps.length ? scriptOf(...steps) : '' })
   return { task, project_id, board, repo }
 }
 
 export const start = (daemon: TestDaemon, task_id: string) => daemon.call('job_submit', { task_id, action: 'start_agent' })
+
+/** With a script that is longer than a description may be. */
+export function startWith(daemon: TestDaemon, task_id: string, ...steps: object[]) {
+  const options = { script: JSON.stringify(steps) }
+  return daemon.call('job_submit', { task_id, action: 'start_agent', arguments: { harness: 'scripted', options } })
+}
 
 /** When the transcript has it. */
 export async function said(daemon: TestDaemon, task_id: string, words: string): Promise<void> {

@@ -1,4 +1,6 @@
 import type { TestDaemon } from '../../src/testing/daemon.ts'
+import { repository } from '../chaos/kill-runs.ts'
+import { said, startWith } from './agents.ts'
 import type { Visitor } from './support.ts'
 
 /** What the tour needs to know of the data. */
@@ -7,6 +9,8 @@ export interface Sights {
   task: string
   /** Of a project without tasks. */
   emptyProject: string
+  /** Tasks by how it stands with their agent. */
+  agents?: { none: string; working: string; parked: string; handedIn: string }
 }
 
 const LINK_USED = '/#link=sbx_link_0000000000000000000000000000000000000000000'
@@ -15,7 +19,7 @@ const LINK_USED = '/#link=sbx_link_0000000000000000000000000000000000000000000'
  * Every screen and everything that opens on one; yields the name of what is to be seen now. The screens are those that the
  * page itself offers, so a new one is on the tour by itself.
  */
-export async function* tour(visitor: Visitor, { task, emptyProject }: Sights): AsyncGenerator<string> {
+export async function* tour(visitor: Visitor, { task, emptyProject, agents }: Sights): AsyncGenerator<string> {
   const { page } = visitor
   const close = async () => {
     await page.keyboard.press('Escape')
@@ -91,6 +95,7 @@ export async function* tour(visitor: Visitor, { task, emptyProject }: Sights): A
   await page.getByRole('alertdialog').waitFor()
   yield 'delete-task'
   await close()
+  if (agents) yield* agentTour(visitor, agents, close)
   visitor.expects(/status of 4\d\d .*task_(context|move)/, /(ERR_FAILED|status of 400) .*api\/events/)
   await visitor.visit('/board')
   const backlog = visitor.column('Backlog').locator('.task-card-menu').first()
@@ -115,6 +120,42 @@ export async function* tour(visitor: Visitor, { task, emptyProject }: Sights): A
   await page.locator('[data-task]').first().waitFor()
   yield 'lost'
   await page.unroute('**/api/events')
+}
+
+async function* agentTour(visitor: Visitor, agents: NonNullable<Sights['agents']>, close: () => Promise<void>): AsyncGenerator<string> {
+  const { page } = visitor
+  await visitor.visit(`/task/${agents.none}`)
+  await page.getByRole('button', { name: 'Start agent' }).click()
+  await page.getByRole('dialog').getByRole('radio').first().waitFor()
+  await page.getByText('Limits of this run').click()
+  yield 'start-agent'
+  await close()
+  await visitor.visit(`/task/${agents.working}?tab=Transcript`)
+  await page.getByText('Shall I round up').waitFor()
+  await page.getByRole('button', { name: /^run / }).click()
+  yield 'task-running'
+  await page.getByLabel('Search the transcript').fill('hours')
+  await page.locator('.hit').first().waitFor()
+  yield 'transcript-found'
+  await page.locator('.agent').getByRole('button', { name: 'Stop' }).click()
+  await page.getByRole('alertdialog').waitFor()
+  yield 'stop-agent'
+  await close()
+  await page.getByRole('tab', { name: 'Usage' }).click()
+  await page.locator('.budget meter').first().waitFor()
+  yield 'task-usage'
+  await page.getByRole('button', { name: 'Change' }).click()
+  await page.getByRole('dialog').waitFor()
+  yield 'budget'
+  await close()
+  await visitor.visit(`/task/${agents.working}?tab=Changes`)
+  yield 'task-changes'
+  await visitor.visit(`/task/${agents.parked}`)
+  await page.getByText('Parked').waitFor()
+  yield 'task-parked'
+  await visitor.visit(`/task/${agents.handedIn}?tab=Reviews`)
+  await page.locator('.rounds').waitFor()
+  yield 'task-reviews'
 }
 
 /** What somebody sees before there is anything. */
@@ -226,5 +267,56 @@ export async function demo(daemon: TestDaemon): Promise<Sights> {
   for (const [index, body] of NOTES.entries())
     await call('task_note', { task_id: task, body }, index === 1 ? daemon.token : agents.at(-1)?.token)
   await call('setting_update', { key: 'dashboard.sign_in_days', value: 14 })
-  return { task, emptyProject: projects[3] as string }
+  await call('repo_add', { path: repository(), project_id: projects[0], checks: 'npm test' })
+  const none = (await call('task_create', { project_id: projects[0], title: 'Sort the reviews by date' })).handle as string
+  const agentTasks = { none, working: named('Show delivery'), parked: named('Pictures'), handedIn: named('Search') }
+  await call('budget_set', { task_id: agentTasks.working, cost_usd: 2, minutes: 90 })
+  for (const at of ['working', 'parked', 'handedIn'] as const) await startWith(daemon, agentTasks[at], ...SCRIPTS[at])
+  await said(daemon, agentTasks.working, 'Shall I round up')
+  await said(daemon, agentTasks.parked, 'limit')
+  await said(daemon, agentTasks.handedIn, 'is green')
+  return { task, emptyProject: projects[3] as string, agents: agentTasks }
+}
+
+const DELIVERY = [
+  'export interface Slot {',
+  '  from: Date',
+  '  to: Date',
+  '}',
+  '',
+  '/** The first slot in which the parcel can arrive. */',
+  'export function firstSlot(ordered: Date, hours: number): Slot {',
+  '  const from = new Date(ordered.getTime() + hours * 3_600_000)',
+  '  return { from, to: new Date(from.getTime() + 2 * 3_600_000) }',
+  '}',
+  '',
+].join('\n')
+
+const SCRIPTS = {
+  working: [
+    { say: 'I read the checkout first. The delivery service answers in hours, the page shows days.' },
+    { think: 'The conversion belongs into one place. checkout.ts has two callers, both on the server.' },
+    { run: { argv: ['git', 'log', '--oneline'] } },
+    { write: { path: 'src/delivery.ts', text: DELIVERY } },
+    { write: { path: 'README.md', text: '# Shop\n\nDelivery times are in `src/delivery.ts`.\n' } },
+    { usage: { input_tokens: 48_200, output_tokens: 3_100, cost_usd: 0.61 } },
+    { turn: {} },
+    { say: 'The function is there, with a slot of two hours.\nShall I round up to the next full hour?' },
+    { wait_message: { timeout_seconds: 36_000 } },
+  ],
+  parked: [
+    { say: 'I look for the pictures that are loaded at once.' },
+    { usage: { input_tokens: 9_000, output_tokens: 700, cost_usd: 0.08 } },
+    { limit: { message: 'The usage limit of your plan is reached.', resets_in_seconds: 7_200 } },
+  ],
+  handedIn: [
+    { write: { path: 'search.ts', text: 'export const distance = 2\n' } },
+    { commit: { message: 'search: forgive a typo' } },
+    {
+      review: {
+        summary:
+          'Words with **up to two** wrong letters are found:\n\n- titles and descriptions are searched\n- what was looked for instead is said above the results\n\n`npm test` is green.',
+      },
+    },
+  ],
 }

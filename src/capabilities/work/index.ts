@@ -9,8 +9,8 @@ import type { Tx } from '../../kernel/storage.ts'
 import type { RunContext } from '../../kernel/tool.ts'
 import { defineTool } from '../../kernel/tool.ts'
 import type { Place } from '../../ports/git.ts'
-import { projectStore } from '../project/index.ts'
 import { slug } from '../handle.ts'
+import { projectStore } from '../project/index.ts'
 import type { TaskRow } from '../task/index.ts'
 
 export interface WorkRow {

@@ -16,6 +16,7 @@ interface Props<T> {
 
 const NEAR_THE_END = 48
 const NEAR_THE_START = 400
+const MOVED = 2
 
 /** A list that grows at its end and is read there. It follows what is new until somebody scrolls up, and stays where they are then. */
 export function TailList<T>({ items, keyOf, estimate, onStart, className = '', label, children }: Props<T>) {
@@ -32,14 +33,16 @@ export function TailList<T>({ items, keyOf, estimate, onStart, className = '', l
   const rows = virtual.getVirtualItems()
   const top = useRef(0)
   const first = useRef<Key>(undefined)
-  const anchor = useRef<{ key: Key; within: number }>(undefined)
+  /** What is on the screen, and how far below its upper edge. */
+  const seen = useRef<{ key: Key; below: number }[]>([])
 
-  const toEnd = () => {
-    if (scroller.current) scroller.current.scrollTop = scroller.current.scrollHeight
-  }
   // biome-ignore lint/correctness/useExhaustiveDependencies: whenever it has grown
   useLayoutEffect(() => {
-    if (follows) toEnd()
+    const list = scroller.current
+    // Drawn because somebody scrolls up, which is heard of only after this: they must not be taken back.
+    if (!list || !follows || list.scrollTop < top.current - MOVED) return
+    list.scrollTop = list.scrollHeight
+    top.current = list.scrollTop
   }, [follows, size, items.length])
 
   // What is put on top must not push away what somebody reads further down.
@@ -47,10 +50,11 @@ export function TailList<T>({ items, keyOf, estimate, onStart, className = '', l
     const list = scroller.current
     const before = first.current
     first.current = items[0] && keyOf(items[0])
-    if (!list || follows || before === undefined || before === first.current || !anchor.current) return
-    const { key, within } = anchor.current
-    const start = virtual.measurementsCache[items.findIndex((item) => keyOf(item) === key)]?.start
-    if (start !== undefined) list.scrollTop = start + within
+    if (!list || follows || before === undefined || before === first.current) return
+    const places = new Map(virtual.measurementsCache.map(({ key, start }) => [key as Key, start]))
+    const still = seen.current.find(({ key }) => places.has(key))
+    if (still) list.scrollTop = (places.get(still.key) as number) - still.below
+    if (list.scrollTop < NEAR_THE_START) onStart()
   })
 
   const scrolled = () => {
@@ -58,10 +62,11 @@ export function TailList<T>({ items, keyOf, estimate, onStart, className = '', l
     if (!list) return
     const atEnd = list.scrollHeight - list.scrollTop - list.clientHeight < NEAR_THE_END
     // Growing alone never moves it up: somebody did.
-    const up = list.scrollTop < top.current - 2
+    const up = list.scrollTop < top.current - MOVED
     top.current = list.scrollTop
-    const shown = virtual.getVirtualItemForOffset(list.scrollTop)
-    if (shown) anchor.current = { key: shown.key as Key, within: list.scrollTop - shown.start }
+    seen.current = rows
+      .filter(({ end }) => end > list.scrollTop)
+      .map(({ key, start }) => ({ key: key as Key, below: start - list.scrollTop }))
     if (atEnd) setFollows(true)
     else if (up) setFollows(false)
     if (up && list.scrollTop < NEAR_THE_START) onStart()

@@ -69,7 +69,7 @@ function Facts({ standing }: { standing: Standing }) {
     <span className="muted agent-facts">
       {isOpen(standing) && job.started_at && (
         <span>
-          since <Time at={job.started_at} />
+          started <Time at={job.started_at} />
         </span>
       )}
       {!isOpen(standing) && job.ended_at && <Time at={job.ended_at} />}

@@ -132,10 +132,10 @@ function Harnesses({ chosen, children }: { chosen: string; children(list: Harnes
   return (
     <Loaded read={actions}>
       {({ harnesses }) => {
-        const there = harnesses.filter(({ available }) => available)
-        const named = (name: unknown) => there.find((harness) => harness.name === name)
-        const sorted = [...there, ...harnesses.filter(({ available }) => !available)]
-        return children(sorted, named(chosen) ?? named(preferred) ?? there[0])
+        const rank = ({ name, available }: Harness) => (available ? (name === preferred ? 0 : 1) : 2)
+        const sorted = harnesses.toSorted((a, b) => rank(a) - rank(b))
+        const there = sorted.filter(({ available }) => available)
+        return children(sorted, there.find(({ name }) => name === chosen) ?? there[0])
       }}
     </Loaded>
   )

@@ -28,13 +28,19 @@ export type FullTask = TaskOnPage
 export function TaskPage() {
   const { task } = useParams({ strict: false }) as { task: string }
   const context = useTool('task_context', { task_id: task }, { follows: ['task', 'agent', 'job', 'review', 'budget'] })
-  return <Loaded read={context}>{(found) => <TaskView key={found.task.id} context={found} />}</Loaded>
+  // A tab that turns out not to be there must not have been open for a moment.
+  const known = useMay()('task_context') !== undefined
+  return (
+    <Loaded read={{ ...context, data: known ? context.data : undefined }}>
+      {(found) => <TaskView key={found.task.id} context={found} />}
+    </Loaded>
+  )
 }
 
 function TaskView({ context: { task, project, history } }: { context: Output<'task_context'> }) {
   const [editing, setEditing] = useState(false)
-  const [open, openTab] = useTab(task)
   const sections = useSections()
+  const [open, openTab] = useTab(task, tabsOf(sections))
   const show = (shown: TaskSection[]) => shown.map(({ component: Section, order }) => <Section key={order} task={task} openTab={openTab} />)
   const column = columnOf(task.status)
   const attention = attentionOf(task)
@@ -90,7 +96,7 @@ function TaskView({ context: { task, project, history } }: { context: Output<'ta
 const OVERVIEW = 'Overview'
 
 /** Which tab is open stands in the address. */
-function useTab(task: FullTask): [string, (tab: string) => void] {
+function useTab(task: FullTask, tabs: string[]): [string, (tab: string) => void] {
   const { tab } = useSearch({ strict: false }) as { tab?: string }
   const navigate = useNavigate()
   const open = (next: string) =>
@@ -101,13 +107,12 @@ function useTab(task: FullTask): [string, (tab: string) => void] {
       replace: true,
       resetScroll: false,
     })
-  const known = tabsOf(taskSections()).find((name) => name === tab)
-  return [known ?? OVERVIEW, open]
+  return [tabs.find((name) => name === tab) ?? OVERVIEW, open]
 }
 
 function useSections(): TaskSection[] {
   const may = useMay()
-  return taskSections().filter(({ needs }) => may(needs) !== false)
+  return taskSections().filter(({ needs }) => may(needs))
 }
 
 function tabsOf(sections: TaskSection[]): string[] {

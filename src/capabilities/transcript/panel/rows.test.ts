@@ -15,7 +15,7 @@ describe('the rows of a transcript', () => {
 
   test('[U13] of calls that were open together no result is given to one that may not be its own', () => {
     const kinds: Entry['kind'][] = ['tool_call', 'tool_call', 'tool_result', 'tool_result', 'tool_call', 'tool_result']
-    expect(shape(kinds.map((kind, i) => entry('a', i + 1, kind)))).toEqual(['a', 'a turn 1', 'a1', 'a2', 'a3', 'a4', 'a5=a6'])
+    expect(shape(kinds.map((kind, i) => entry('a', i + 1, kind)))).toEqual(['run of a.1', 'turn of a.1', 'a1', 'a2', 'a3', 'a4', 'a5=a6'])
   })
 
   test('[U13] what was read twice is there once', () => {

@@ -2,7 +2,10 @@ import type { Output } from '../../../ui/client.ts'
 
 export type Entry = Output<'transcript_read'>['entries'][number]
 
-/** What the list draws: where a run or a turn begins, and what was said and done in it. */
+/**
+ * What the list draws: where a run or a turn begins, and what was said and done in it. A beginning is named after its first
+ * entry, and so it is another one when what is older was read.
+ */
 export type Row =
   | { is: 'run'; key: string; run_id: string }
   | { is: 'turn'; key: string; turn: number }
@@ -19,11 +22,11 @@ export function rowsOf(entries: Entry[]): Row[] {
     if (entry.run_id !== run) {
       ;[run, turn] = [entry.run_id, 0]
       calls = new OpenCalls()
-      rows.push({ is: 'run', key: run, run_id: run })
+      rows.push({ is: 'run', key: `run of ${keyOf(entry)}`, run_id: run })
     }
     if (entry.turn !== turn) {
       turn = entry.turn
-      rows.push({ is: 'turn', key: `${run} turn ${turn}`, turn })
+      rows.push({ is: 'turn', key: `turn of ${keyOf(entry)}`, turn })
     }
     const call = entry.kind === 'tool_result' ? calls.answered() : undefined
     if (call) call.result = entry

@@ -49,7 +49,7 @@ function Entries({ task }: { task: string }) {
     <Loaded read={pages}>
       {() =>
         rows.length ? (
-          <TailList className="transcript-list" label="Transcript" items={rows} keyOf={({ key }) => key} estimate={46} onStart={readOlder}>
+          <TailList className="transcript-list" label="Transcript" items={rows} keyOf={({ key }) => key} estimate={36} onStart={readOlder}>
             {(row) => <RowView row={row} task={task} open={opened.has(row.key)} onOpen={(open) => toggle(row.key, open)} />}
           </TailList>
         ) : (
