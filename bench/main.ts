@@ -25,7 +25,7 @@ const FAMILIES: Record<string, (world: World) => Promise<Row[]>> = {
   growth: growthRows,
 }
 
-const options = readOptions(process.argv.slice(2), Object.keys(FAMILIES))
+const options = optionsOrExit(process.argv.slice(2))
 const loadBefore = loadavg()
 const world = new World(options)
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void world.close().finally(() => process.exit(130)))
@@ -46,6 +46,15 @@ try {
   else summarise(machine)
 } finally {
   await world.close()
+}
+
+function optionsOrExit(args: string[]) {
+  try {
+    return readOptions(args, Object.keys(FAMILIES))
+  } catch (error) {
+    console.error(`bench: ${(error as Error).message}`)
+    process.exit(2)
+  }
 }
 
 function summarise(machine: Record<string, string>): void {

@@ -18,17 +18,9 @@ export interface Options {
   manyEvents: number
 }
 
+/** Throws a sentence for whoever typed them. */
 export function readOptions(args: string[], families: string[]): Options {
-  const { values } = parseArgs({
-    args,
-    options: {
-      quick: { type: 'boolean', default: false },
-      only: { type: 'string', multiple: true, default: [] },
-      engine: { type: 'string', multiple: true, default: [] },
-      json: { type: 'boolean', default: false },
-      profile: { type: 'string' },
-    },
-  })
+  const values = parsed(args)
   const { quick, json, profile } = values
   return {
     quick,
@@ -43,8 +35,21 @@ export function readOptions(args: string[], families: string[]): Options {
   }
 }
 
+function parsed(args: string[]) {
+  return parseArgs({
+    args,
+    options: {
+      quick: { type: 'boolean', default: false },
+      only: { type: 'string', multiple: true, default: [] },
+      engine: { type: 'string', multiple: true, default: [] },
+      json: { type: 'boolean', default: false },
+      profile: { type: 'string' },
+    },
+  }).values
+}
+
 function known(names: string[], all: string[]): string[] {
   const unknown = names.find((name) => !all.includes(name))
-  if (unknown !== undefined) throw new Error(`there is no "${unknown}"; known: ${all.join(', ')}`)
+  if (unknown !== undefined) throw new Error(`There is no "${unknown}". Known: ${all.join(', ')}.`)
   return names
 }

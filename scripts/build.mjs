@@ -24,6 +24,16 @@ const ENTRIES = {
 // Native, or only loaded on PostgreSQL, or with threads of its own. All else goes into dist: half of a short command's life would be
 // spent looking for hundreds of small files (docs/decisions/0011).
 const STAY_OUTSIDE = ['@photostructure/sqlite', 'pg', 'graphile-worker', 'pino']
+// Read and run at every start, and never asked for: zod's messages in fifty languages, and the check of an answer that a person gave to
+// the MCP server, which asks nobody here.
+const LEFT_OUT = [
+  { filter: /zod\/v4\/locales\/index\.js$/, contents: 'export {}' },
+  {
+    filter: /@modelcontextprotocol\/server\/dist\/shimsNode\.mjs$/,
+    contents: `export { default as process } from 'node:process'
+      export class DefaultJsonSchemaValidator { getValidator() { throw new Error('this build checks no JSON Schema') } }`,
+  },
+]
 const CHUNK = /^chunk-[A-Z0-9]+\.js(\.map)?$/
 const CHUNK_KEPT_MS = 7 * 24 * 3600 * 1000
 
@@ -59,6 +69,7 @@ try {
     sourcemap: true,
     sourcesContent: false,
     metafile: true,
+    plugins: [{ name: 'left-out', setup: leaveOut }],
     // Beside the entries: code in a chunk finds db-worker.js relative to itself.
     chunkNames: 'chunk-[hash]',
     logLevel: 'warning',
@@ -86,6 +97,17 @@ async function buildPages() {
   const modules = output.flatMap((chunk) => chunk.moduleIds ?? []).map((file) => relative(ROOT, file.replaceAll('\0', '')))
   writeFileSync(join(to, 'THIRD-PARTY.txt'), licences([...modules, 'node_modules/@fontsource-variable/inter/']))
   writeFileSync(join(to, '.stamp'), stamp)
+}
+
+/** A file that is no longer found there was moved by its package: the build fails then, or every start would be slower unseen. */
+function leaveOut(building) {
+  const missed = new Set(LEFT_OUT)
+  for (const part of LEFT_OUT)
+    building.onLoad({ filter: part.filter }, () => {
+      missed.delete(part)
+      return { contents: part.contents }
+    })
+  building.onEnd(() => ({ errors: [...missed].map(({ filter }) => ({ text: `nothing to leave out at ${filter}` })) }))
 }
 
 /** A daemon started from the previous build may not have loaded all its chunks yet; their names hold their hash. */

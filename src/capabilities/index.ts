@@ -1,13 +1,13 @@
 import type { Capability, SettingDefinition } from '../kernel/capability.ts'
 import { agent } from './agent/index.ts'
 import { effect } from './effect/index.ts'
-import { job, jobAttention } from './job/index.ts'
+import { job, jobAttention, livingRun } from './job/index.ts'
 import { project } from './project/index.ts'
 import { review } from './review/index.ts'
 import { system } from './system/index.ts'
 import { askForAttention, task } from './task/index.ts'
 import { transcript } from './transcript/index.ts'
-import { work } from './work/index.ts'
+import { keepReasons, work } from './work/index.ts'
 
 /** THE registry: one line per capability. Order matters only for migrations that refer to an earlier one's tables. */
 const all = [
@@ -25,6 +25,7 @@ const all = [
 export const capabilities: Capability[] = all
 
 askForAttention(jobAttention)
+keepReasons.push(livingRun)
 
 /** Every tool with its name, input and output: what a typed client is inferred from. */
 export type Tools = (typeof all)[number]['tools'][number]

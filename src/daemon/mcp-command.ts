@@ -32,7 +32,8 @@ export async function mcpCommand(args: string[]): Promise<void> {
   if (values.help) return void process.stdout.write(`${MCP_HELP}\n`)
   if (values.home) process.env.SIGNALBOX_HOME = values.home
   const { home } = loadConfig(process.env)
-  const mayStart = !values['no-start']
+  // A daemon that was started inside a run would belong to its tree, and end with it.
+  const mayStart = !values['no-start'] && process.env.SIGNALBOX_RUN === undefined
   const shim = new Shim({
     input: process.stdin,
     output: process.stdout,

@@ -110,4 +110,15 @@ export const coreMigrations: Migration[] = [
       ) ${strict}`,
     ],
   },
+  {
+    // Without the order of commits in it, a long log is searched from the cursor to its end for the events of one task.
+    name: 'events-in-order',
+    up: ({ commitOrder }) =>
+      commitOrder
+        ? ['subject', 'task_id'].flatMap((column) => {
+            const index = `events_by_${column.replace('_id', '')}`
+            return [`DROP INDEX ${index}`, `CREATE INDEX ${index} ON events (${column}, generation, xid, seq)`]
+          })
+        : [],
+  },
 ]

@@ -21,7 +21,7 @@ export interface CommitOrder {
   head(view: Tx): Promise<Cursor>
   isAfter(a: Cursor, b: Cursor): boolean
   /** Rows strictly after the cursor, in commit order, and none that a commit still under way could come before. */
-  following(view: Tx, query: EventQuery, after: Cursor): Promise<Following>
+  following(view: Tx, query: EventQuery, after: Cursor, filter: EventFilter): Promise<Following>
   /** The same rows backwards: strictly before the cursor, the newest first; without one, from the end. */
   preceding(view: Tx, query: EventQuery, before: Cursor | undefined, how: 'by index' | 'by looking'): Promise<Preceding>
 }
@@ -118,7 +118,7 @@ export function createLedger(order: CommitOrder): Ledger {
     },
 
     async tail(view, after, filter, limit) {
-      const { query } = await order.following(view, filtered(view, filter) as EventQuery, after)
+      const { query } = await order.following(view, filtered(view, filter) as EventQuery, after, filter)
       return eventsOf(await query.limit(limit).execute())
     },
 
@@ -135,7 +135,7 @@ export function createLedger(order: CommitOrder): Ledger {
     },
 
     async news(view, after, limit) {
-      const { query, heldBack } = await order.following(view, filtered(view, {}) as EventQuery, after)
+      const { query, heldBack } = await order.following(view, filtered(view, {}) as EventQuery, after, {})
       return { events: eventsOf(await query.limit(limit).execute()), heldBack: await heldBack() }
     },
 

@@ -21,11 +21,16 @@ const MAX_STATEMENTS = 500
 const names = new Map<string, string>()
 let edition = 1
 
+/** Nearly every transaction writes one of these, and their rows know its number: to ask for it would be one more message. */
+const NUMBERED = /^insert into "(calls|events)" (?!.*\breturning\b)/s
+
 /** Statements on one pool or client. Each text is prepared once per server connection. */
 export class PostgresConnection implements DatabaseConnection {
   readonly #target: Queryable
   #last: Promise<unknown> = Promise.resolve()
   #open = true
+  /** What the transaction is called, once a row of the log or the audit has told. */
+  xid: string | undefined
 
   constructor(target: Queryable) {
     this.#target = target
@@ -35,7 +40,9 @@ export class PostgresConnection implements DatabaseConnection {
     // A statement that a late handler still sends must not land in somebody else's transaction.
     if (!this.#open) throw new Error('this transaction has ended')
     try {
-      const result = await this.#send({ text: query.sql, values: query.parameters as unknown[], name: statementName(query.sql) })
+      const text = NUMBERED.test(query.sql) ? `${query.sql} returning xid` : query.sql
+      const result = await this.#send({ text, values: query.parameters as unknown[], name: statementName(text) })
+      if (text !== query.sql) this.xid = (result.rows[0] as { xid: string } | undefined)?.xid ?? this.xid
       return { rows: result.rows as R[], numAffectedRows: BigInt(result.rowCount ?? 0) }
     } catch (error) {
       throw translated(error)

@@ -50,8 +50,7 @@ export async function openPostgres({ url, migrations, idleInTransactionMs = 10_0
   const unlimited = { ...settings, statement_timeout: 0, query_timeout: 0 } as pg.ClientConfig
   const generation = await prepare(new PatientlyQueued(unlimited), migrations, url)
   const engine = new PostgresEngine(settings, generation)
-  await engine.measure()
-  await engine.listening()
+  await Promise.all([engine.measure(), engine.listening()])
   return engine
 }
 
@@ -131,7 +130,7 @@ class PostgresEngine implements Engine {
       await client.query('BEGIN ISOLATION LEVEL READ COMMITTED')
       const value = await Promise.race([job(asTx(builderOn(connection))), lost])
       await connection.end()
-      await this.#commit(client)
+      await this.#commit(client, connection.xid)
       return value
     } catch (error) {
       await connection.end()
@@ -143,14 +142,14 @@ class PostgresEngine implements Engine {
     }
   }
 
-  async #commit(client: pg.PoolClient): Promise<void> {
-    const { rows } = await client.query('SELECT pg_current_xact_id_if_assigned() AS xid')
+  async #commit(client: pg.PoolClient, known: string | undefined): Promise<void> {
+    const xid = known ?? (await client.query('SELECT pg_current_xact_id_if_assigned() AS xid')).rows[0]?.xid
     const witness = this.#bell.session
     try {
       await client.query('COMMIT')
     } catch (error) {
       const lost = translated(error) instanceof TransientFault
-      if (!lost || !(await this.#hasCommitted(rows[0]?.xid, witness))) throw error
+      if (!lost || !(await this.#hasCommitted(xid, witness))) throw error
     }
   }
 

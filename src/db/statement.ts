@@ -45,8 +45,9 @@ export function insertion<Row extends object>(table: string, options: { orNothin
   return async (tx, rows) => {
     for (let from = 0; from < rows.length; ) {
       const columns = columnsOf(rows[from] as Values)
-      const some = likeTheFirst(rows.slice(from, from + MOST_AT_ONCE) as Values[], columns.join())
-      const key = `${some.length} ${columns.join()}`
+      const names = columns.join()
+      const some = likeTheFirst(rows.slice(from, from + MOST_AT_ONCE) as Values[], names)
+      const key = `${some.length} ${names}`
       const compiled = texts.get(key) ?? compiledOnce<unknown>((db) => insertRows(db as never, table, some, options.orNothing))
       texts.set(key, compiled)
       await execute(
@@ -65,6 +66,7 @@ function columnsOf(row: Values): string[] {
 
 /** As many as have the same columns, and of those a power of two. */
 function likeTheFirst(rows: Values[], columns: string): Values[] {
+  if (rows.length === 1) return rows
   const other = rows.findIndex((row) => columnsOf(row).join() !== columns)
   return rows.slice(0, largestPowerOfTwo(other < 0 ? rows.length : other))
 }

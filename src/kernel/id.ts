@@ -52,8 +52,8 @@ export type Whereabouts = Record<string, string>
 /** How a capability makes one of its things addressable: by id or handle, with the scope that it lies in. */
 export interface Thing {
   kind: string
-  /** Finds by full id or handle; undefined when there is none. */
-  find(tx: Tx, ref: string): Promise<{ id: string; within: Whereabouts } | undefined>
+  /** Finds by full id or handle; undefined when there is none. The row is for a look that asks for it with `found`. */
+  find(tx: Tx, ref: string): Promise<{ id: string; within: Whereabouts; row?: unknown } | undefined>
 }
 
 /** Where ids stand inside an input: compiled once from the schema, applied to every parsed value. */

@@ -24,20 +24,23 @@ export interface Host {
 
 export interface Identity {
   /** `stale` is a token that was ours once: its owner is known, so the refusal can be audited. */
-  authenticate(view: Tx, secret: string): Promise<{ principal: Principal; stale?: string } | undefined>
+  authenticate(view: Tx, secret: string): Promise<{ readonly principal: Principal; readonly stale?: string } | undefined>
   /** Still valid, with its current scope and role, in this transaction. */
   refresh(tx: Tx, principal: Principal): Promise<Principal | undefined>
   /** The agent that a person wants to act for. */
   agent(view: Tx, ref: string): Promise<Principal | undefined>
 }
 
+/** What a token has proven at this moment: for the one call that follows at once. */
+export type Proof = NonNullable<Awaited<ReturnType<Identity['authenticate']>>>
+
 export type Surface = 'mcp' | 'stdio' | 'http' | 'sse' | 'cli' | 'daemon'
 
 export interface Request {
   tool: string
   input: unknown
-  /** The bearer token; `system` only from inside the daemon. */
-  credential: { secret: string } | 'system'
+  /** The bearer token, with what it has just proven where the surface had to ask; `system` only from inside the daemon. */
+  credential: { secret: string; proof?: Proof } | 'system'
   surface: Surface
   lane?: Lane
   dialect?: string
@@ -105,6 +108,8 @@ interface Caller {
 
 export class Kernel {
   readonly parts: KernelParts
+  /** Those that `authenticate` gave out, each with its secret, until a call uses them. */
+  readonly #proofs = new WeakMap<Proof, string>()
 
   constructor(parts: KernelParts) {
     this.parts = parts
@@ -156,20 +161,29 @@ export class Kernel {
   }
 
   /** Whose token this is, or was: for connections and streams, which a token that is for one call alone does not open. */
-  async authenticate(secret: string): ReturnType<Identity['authenticate']> {
+  async authenticate(secret: string): Promise<Proof | undefined> {
     const found = await this.#known(secret)
     const only = found?.principal.only
-    return found && only !== undefined ? { ...found, stale: `is for ${only} alone` } : found
+    if (found && only !== undefined) return { ...found, stale: `is for ${only} alone` }
+    if (found) this.#proofs.set(found, secret)
+    return found
   }
 
-  #known(secret: string): ReturnType<Identity['authenticate']> {
+  /** Each is good once: by the next call its token may have ended. */
+  #proven({ secret, proof }: { secret: string; proof?: Proof }): Proof | undefined {
+    if (!proof || this.#proofs.get(proof) !== secret) return undefined
+    this.#proofs.delete(proof)
+    return proof
+  }
+
+  #known(secret: string): Promise<Proof | undefined> {
     return patiently(() => this.parts.identity.authenticate(this.parts.storage.view, secret))
   }
 
   async #authenticate(request: Request): Promise<Caller | { error: ErrorBody }> {
     if (request.credential === 'system') return { principal: SYSTEM }
     try {
-      const found = await this.#known(request.credential.secret)
+      const found = this.#proven(request.credential) ?? (await this.#known(request.credential.secret))
       if (found?.stale) return { principal: found.principal, why: stale(`This token ${found.stale}.`) }
       if (found) return request.actFor === undefined ? found : await this.#actFor(found.principal, request.actFor)
     } catch (error) {
@@ -199,22 +213,21 @@ export class Kernel {
     if (refusal) throw refusal
     const { tool } = found
     const { key, input } = this.#parse(call, found)
-    const look = this.#lookContext(call)
     let value: unknown
     let replayed = false
     if (tool.run) {
-      const prepared =
-        tool.prepare && !(await this.#answeredBefore(call, tool, key)) ? await this.#prepare(call, tool, input, look) : undefined
+      const prepared = tool.prepare && !(await this.#answeredBefore(call, tool, key)) ? await this.#prepare(call, tool, input) : undefined
       const done = await this.#transact(call, tool, input, key, prepared)
       replayed = done.replayed
       value = done.value
       if (tool.watch && !(value instanceof Refusal))
-        value = this.#checked(tool, await tool.watch(this.#watchContext(call, look), done.input, value))
+        value = this.#checked(tool, await tool.watch(this.#watchContext(call), done.input, value))
     } else {
-      const resolved = await patiently(() => this.#resolve(this.parts.storage.view, call.principal, tool, input))
+      const rows = new Map<string, unknown>()
+      const resolved = await patiently(() => this.#resolve(this.parts.storage.view, call.principal, tool, input, undefined, rows))
       const seen = tool.watch
-        ? await tool.watch(this.#watchContext(call, look), resolved)
-        : await patiently(async () => tool.look?.(look, resolved))
+        ? await tool.watch(this.#watchContext(call), resolved)
+        : await patiently(async () => tool.look?.(this.#lookContext(call, rows), resolved))
       value = this.#checked(tool, seen)
       this.#auditRead(call, value)
     }
@@ -223,9 +236,9 @@ export class Kernel {
     return { ok: true, value: (replayed ? { ...(answer as object) } : answer) as Record<string, unknown> }
   }
 
-  async #prepare(call: Call, tool: Tool, input: unknown, look: LookContext): Promise<unknown> {
+  async #prepare(call: Call, tool: Tool, input: unknown): Promise<unknown> {
     const resolved = await this.#resolve(this.parts.storage.view, call.principal, tool, input)
-    const prepared = await tool.prepare?.(look, resolved)
+    const prepared = await tool.prepare?.(this.#lookContext(call), resolved)
     if (prepared instanceof Refusal) throw prepared
     return prepared
   }
@@ -272,11 +285,19 @@ export class Kernel {
   }
 
   /** Handles become ids, and every id that the call acts on must lie in the caller's scope as it is now. */
-  async #resolve(tx: Tx, principal: Principal, tool: Tool, input: unknown, acted = new Set<string>()): Promise<unknown> {
+  async #resolve(
+    tx: Tx,
+    principal: Principal,
+    tool: Tool,
+    input: unknown,
+    acted?: Set<string>,
+    rows?: Map<string, unknown>,
+  ): Promise<unknown> {
     return mapIds(tool.places, input, async (kind, use, ref) => {
       const thing = await this.parts.registry.thing(kind).find(tx, ref)
       if (!thing) throw notFound(kind, ref, this.parts.registry.lister(kind))
-      if (use === 'act') acted.add(thing.id)
+      if (use === 'act') acted?.add(thing.id)
+      rows?.set(thing.id, thing.row)
       if (use === 'self' && thing.id !== principal.id)
         throw refuse('PERMISSION_DENIED', `"${ref}" is not you: identity comes from your token.`)
       const outside =
@@ -399,21 +420,23 @@ export class Kernel {
     }
   }
 
-  #lookContext(call: Call): LookContext {
+  #lookContext(call: Call, rows?: Map<string, unknown>): LookContext {
     const { ledger, storage, ports, feed } = this.parts
     return {
       ...this.#callContext(call),
       view: storage.view,
       ports,
       signal: call.request.signal ?? NEVER,
+      found: (id: string) => rows?.get(id),
       cursor: () => patiently(() => ledger.head(storage.view)),
       tail: (after: Cursor | undefined, filter: EventFilter, limit: number) => feed.read(call.principal, after, filter, limit),
       recent: (before: Cursor | undefined, filter: EventFilter, limit: number) => feed.readBack(call.principal, before, filter, limit),
     }
   }
 
-  #watchContext(call: Call, look: LookContext): WatchContext {
+  #watchContext(call: Call): WatchContext {
     const { feed, host } = this.parts
+    const look = this.#lookContext(call)
     const holdMs = call.request.holdMs ?? DEFAULT_HOLD_MS
     const left = () => Math.max(0, holdMs - (host.monotonic() - call.began))
     return {

@@ -8,6 +8,7 @@ import { auditRows, withProbe } from '../testing/probe.ts'
 import { until } from '../testing/signals.ts'
 import { defineEvent } from './event.ts'
 import { mention, self } from './id.ts'
+import type { Proof } from './invoke.ts'
 import { globMatches, type Lane, PROFILES, type Principal, ROLE_NAMES, ROLES } from './policy.ts'
 import { defineTool, type Tool } from './tool.ts'
 
@@ -196,6 +197,21 @@ describe('tokens', () => {
     const { token } = await app.owner.call('token_rotate', { token_id: old.id })
     expect(await agent.refused('agent_me')).toMatchObject({ code: 'AUTH_STALE_TOKEN', message: expect.stringContaining('rotated') })
     expect(await new Caller(app.app, token, agent.id, agent.handle).call('agent_me')).toMatchObject({ id: agent.id })
+  })
+
+  test('[K16] what a token has proven is good for one call, with its own secret, and cannot be made up', async () => {
+    const app = await open()
+    const [agent, other] = [await app.agent('worker'), await app.agent('worker')]
+    const { kernel } = app.app
+    const proof = await kernel.authenticate(agent.secret)
+    const me = async (secret: string, shown = proof) =>
+      kernel.invoke({ tool: 'agent_me', input: {}, credential: { secret, proof: shown }, surface: 'mcp' })
+    expect(await me(other.secret)).toMatchObject({ ok: true, value: { id: other.id } })
+    expect(await me(other.secret, { principal: { ...(proof as Proof).principal } })).toMatchObject({ value: { id: other.id } })
+    expect(await me('sbx_agent_guess')).toMatchObject({ ok: false, error: { code: 'UNAUTHENTICATED' } })
+    expect(await me(agent.secret)).toMatchObject({ ok: true, value: { id: agent.id } })
+    await app.owner.call('token_revoke', { agent_id: agent.id })
+    expect(await me(agent.secret)).toMatchObject({ ok: false, error: { code: 'AUTH_STALE_TOKEN' } })
   })
 
   test('[K16] a token ends at its hour', async () => {

@@ -39,6 +39,8 @@ export interface LookContext extends CallContext {
   readonly view: Tx
   readonly ports: Ports
   readonly signal: AbortSignal
+  /** The row by which an id of the input was found a moment ago, where its kind keeps one. A watch gets none: it would be old. */
+  found(id: string): unknown
   /** Where the log ends now. Read it before the rows, so that what follows it can only repeat, never miss. */
   cursor(): Promise<Cursor>
   /** What the caller may read of the log, oldest first; from its beginning without a cursor. */
@@ -136,13 +138,23 @@ export function defineTool<const N extends string, I extends z.ZodObject, O exte
   const tool = declaration as unknown as TypedTool<N, I, O>
   const writes = tool.run !== undefined
   if (writes === (tool.impact === 'read')) throw new Error(`${tool.name}: a transaction writes, a look or a watch reads`)
-  const inputJson = jsonSchema(tool.input)
-  if (writes) inputJson.properties = { ...(inputJson.properties as object), idempotency_key: KEY_JSON }
-  return Object.assign(tool, {
-    places: placesOf(tool.input, tool.name),
-    scoped: tool.scope ? tool.scope === 'own' : writes,
-    inputJson,
-    outputJson: jsonSchema(tool.output, 'output'),
+  onDemand(tool, 'inputJson', () => {
+    const json = jsonSchema(tool.input)
+    return writes ? { ...json, properties: { ...(json.properties as object), idempotency_key: KEY_JSON } } : json
+  })
+  onDemand(tool, 'outputJson', () => jsonSchema(tool.output, 'output'))
+  return Object.assign(tool, { places: placesOf(tool.input, tool.name), scoped: tool.scope ? tool.scope === 'own' : writes })
+}
+
+/** Made when first asked for, and kept: for all tools at every start it would be a seventh of it. */
+function onDemand<T extends object, K extends keyof T & string>(target: T, key: K, make: () => T[K]): void {
+  const define = (property: PropertyDescriptor) => Object.defineProperty(target, key, { configurable: true, enumerable: true, ...property })
+  define({
+    get: () => {
+      const value = make()
+      define({ value, writable: true })
+      return value
+    },
   })
 }
 

@@ -66,9 +66,10 @@ export function harnessContract(given: HarnessUnderTest): void {
         const whole = replay(harness, frames, exit)
         expect(replay(harness, cutAt(frames, everyByte(frames)), exit)).toEqual(whole)
         const cuts = fc.array(fc.nat(length(frames)), { maxLength: 40 })
-        fc.assert(
-          fc.property(cuts, (at) => {
-            expect(replay(harness, cutAt(frames, at), exit)).toEqual(whole)
+        await fc.assert(
+          fc.asyncProperty(cuts, async (at) => {
+            await breathe()
+            same(replay(harness, cutAt(frames, at), exit), whole)
           }),
           RUNS,
         )
@@ -76,9 +77,10 @@ export function harnessContract(given: HarnessUnderTest): void {
     })
 
     test('[H3] the same holds for garbage', async () => {
-      fc.assert(
-        fc.property(framesOf(garbage(given)), anyExit(), fc.array(fc.nat(4_000), { maxLength: 40 }), (frames, exit, at) => {
-          expect(replay(harness, cutAt(frames, at), exit)).toEqual(replay(harness, frames, exit))
+      await fc.assert(
+        fc.asyncProperty(framesOf(garbage(given)), anyExit(), fc.array(fc.nat(1_000), { maxLength: 40 }), async (frames, exit, at) => {
+          await breathe()
+          same(replay(harness, cutAt(frames, at), exit), replay(harness, frames, exit))
         }),
         RUNS,
       )
@@ -87,28 +89,21 @@ export function harnessContract(given: HarnessUnderTest): void {
     test('[H4] [H5] [H6] whatever is printed, and however it ends: nothing is thrown, the events fit together and are not too long', async () => {
       const { frames: real } = await recording('endsWell')
       const lines = real.filter((frame) => frame.stream === 'out').flatMap((frame) => frame.bytes.toString('utf8').split(/(?<=\n)/))
-      const disordered = fc.array(
-        fc.oneof(
-          garbage(given),
-          fc.constantFrom(...lines).map((line) => Buffer.from(line)),
-        ),
-        { maxLength: 30 },
-      )
-      fc.assert(
-        fc.property(
-          framesOf(
-            fc.oneof(
-              garbage(given),
-              disordered.map((all) => Buffer.concat(all)),
-            ),
-          ),
-          anyExit(),
-          (frames, exit) => {
-            expect(problems(replay(harness, frames, exit, overJson))).toEqual([])
-          },
-        ),
+      const disordered = fc.array(fc.constantFrom(...lines), { maxLength: 30 }).map((all) => Buffer.from(all.join('')))
+      await fc.assert(
+        fc.asyncProperty(framesOf(fc.oneof(garbage(given), disordered)), anyExit(), async (frames, exit) => {
+          await breathe()
+          expect(problems(replay(harness, frames, exit, overJson))).toEqual([])
+        }),
         RUNS,
       )
+    })
+
+    test('[H4] [H5] a line that is very long, or holds what nobody expects, is told in short', () => {
+      for (const line of given.hostileLines) {
+        const frames: Frame[] = [{ stream: 'out', at: 1, bytes: Buffer.from(`${line}\n`.repeat(2)) }]
+        expect(problems(replay(harness, frames, exitOf({ code: 0 }), overJson))).toEqual([])
+      }
     })
 
     test('[H4] a line that never ends is cut, and the state does not grow with it', () => {
@@ -125,7 +120,7 @@ export function harnessContract(given: HarnessUnderTest): void {
     })
 
     test('[H4] a program that opens more and more makes no state that grows for ever', () => {
-      const short = given.hostileLines.filter((line) => line.length < 1_000)
+      const short = shortLines(given)
       const flood = (from: number) => Array.from({ length: 500 }, (_, i) => short.map((line) => line.replaceAll('%', String(from + i))))
       const flooded = (state: HarnessState, from: number) =>
         harness.decode(state, { stream: 'out', at: 1, bytes: Buffer.from(`${flood(from).flat().join('\n')}\n`) }).state
@@ -176,7 +171,7 @@ export function harnessContract(given: HarnessUnderTest): void {
       expect(harness.meters.wall_clock).toBe('second')
       expect(usage.length > 0).toBe(harness.meters.tokens !== undefined)
       expect(usage.some((event) => event.cost_usd !== null)).toBe(harness.meters.cost !== undefined)
-      if (harness.meters.turns) expect(events.filter((event) => event.type === 'turn_started').length).toBeGreaterThan(1)
+      if (harness.meters.turns) expect(events.filter((event) => event.type === 'turn_ended').length).toBeGreaterThan(0)
     })
 
     test('[H9] it takes messages and interrupts when it says so', async () => {
@@ -215,6 +210,11 @@ export function harnessContract(given: HarnessUnderTest): void {
       expect(harness.options.safeParse({ ...options, nobody_knows: true }).success).toBe(false)
     })
   })
+}
+
+/** To compare them by their text is what makes hundreds of cases affordable. */
+function same(told: HarnessEvent[], expected: HarnessEvent[]): void {
+  if (JSON.stringify(told) !== JSON.stringify(expected)) expect(told).toEqual(expected)
 }
 
 /** Everything that is wrong with a whole story. */
@@ -256,7 +256,10 @@ function tooLong(events: HarnessEvent[]): string[] {
   ]
 }
 
-function garbage({ hostileLines }: HarnessUnderTest): fc.Arbitrary<Buffer> {
+/** The long ones have a test of their own: in every one of a thousand cases they would cost minutes. */
+const shortLines = ({ hostileLines }: HarnessUnderTest) => hostileLines.filter((line) => line.length < 1_000)
+
+function garbage(given: HarnessUnderTest): fc.Arbitrary<Buffer> {
   const odd = [
     '\x1b[31mred\x1b[0m',
     '\x1b]0;title\x07',
@@ -272,19 +275,17 @@ function garbage({ hostileLines }: HarnessUnderTest): fc.Arbitrary<Buffer> {
     '1e999\n',
     '"\\ud800"\n',
   ]
+  const known = [...odd, ...shortLines(given).map((line) => `${line}\n`)].map((text) => Buffer.from(text))
   const piece = fc.oneof(
-    fc.constantFrom(...odd).map((text) => Buffer.from(text)),
-    fc.constantFrom(...hostileLines).map((line) => Buffer.from(`${line}\n`)),
-    fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes)),
-    fc.string({ unit: 'binary', maxLength: 40 }).map((text) => Buffer.from(text)),
-    fc.json({ maxDepth: 2 }).map((text) => Buffer.from(`${text}\n`)),
+    fc.constantFrom(...known),
+    fc.uint8Array({ maxLength: 20 }).map((bytes) => Buffer.from(bytes)),
   )
-  return fc.array(piece, { maxLength: 25 }).map((pieces) => Buffer.concat(pieces))
+  return fc.array(piece, { maxLength: 15 }).map((pieces) => Buffer.concat(pieces))
 }
 
 function framesOf(bytes: fc.Arbitrary<Buffer>): fc.Arbitrary<Frame[]> {
   const frame = fc.record({ stream: fc.constantFrom('out', 'out', 'err', 'in') as fc.Arbitrary<Frame['stream']>, bytes })
-  return fc.array(frame, { maxLength: 6 }).map((frames) => frames.map((one, at) => ({ ...one, at: at * 10 })))
+  return fc.array(frame, { maxLength: 5 }).map((frames) => frames.map((one, at) => ({ ...one, at: at * 10 })))
 }
 
 function anyExit(): fc.Arbitrary<Exit> {
@@ -310,6 +311,9 @@ function cutAt(frames: Frame[], places: number[]): Frame[] {
     return edges.slice(1).map((end, i) => ({ ...frame, bytes: frame.bytes.subarray(edges[i], end) }))
   })
 }
+
+/** A test that only computes keeps the process from seeing that a connection was closed, and the next one writes into it. */
+const breathe = () => new Promise((resolve) => setImmediate(resolve))
 
 const length = (frames: Frame[]) => frames.reduce((sum, frame) => sum + frame.bytes.length, 0)
 const everyByte = (frames: Frame[]) => Array.from({ length: length(frames) }, (_, i) => i)

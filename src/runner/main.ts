@@ -14,12 +14,14 @@ import { endTree } from './tree.ts'
 
 /** Somebody who left the tree without the marker may hold the agent's output open for ever. */
 const DRAIN_MS = 5_000
+/** It must fit into what is set aside for a full disk. */
+const MOST_DETAIL = 1_000
+const UNKNOWN: HowItEnded = { code: null, signal: null }
 
 await main(process.argv[2] as string)
 
 async function main(folder: string): Promise<void> {
-  const spec = JSON.parse(readFileSync(SPEC_FD, 'utf8')) as Spec
-  closeSync(SPEC_FD)
+  const spec = readSpec()
   const halt = createHalt()
   haltOnSignals(halt, folder, spec.graceMs)
 
@@ -41,6 +43,17 @@ async function main(folder: string): Promise<void> {
   process.exit()
 }
 
+/** Node quotes what it cannot parse, and that holds the agent's environment. */
+function readSpec(): Spec {
+  const text = readFileSync(SPEC_FD, 'utf8')
+  closeSync(SPEC_FD)
+  try {
+    return JSON.parse(text) as Spec
+  } catch {
+    throw new Error(`the daemon was cut off after ${text.length} characters of what to run`)
+  }
+}
+
 /** The daemon may be gone by now, which is of no matter. */
 function sayReady(): void {
   try {
@@ -51,7 +64,7 @@ function sayReady(): void {
 
 async function live(folder: string, spec: Spec, keeper: Keeper, halt: Halt, desk: Desk): Promise<Ending> {
   const started = await begin(folder, spec, keeper).catch((error: Error) => error)
-  if (started instanceof Error) return { reason: 'spawn_failed', code: null, signal: null, detail: started.message, at: Date.now() }
+  if (started instanceof Error) return { reason: 'spawn_failed', ...UNKNOWN, detail: started.message.slice(0, MOST_DETAIL), at: Date.now() }
   desk.open(started.agent, started.pipes.in, spec, keeper)
   return toItsEnd(started.agent, started.pipes.drained, spec, halt)
 }
@@ -76,10 +89,8 @@ async function toItsEnd(agent: Agent, drained: Promise<unknown>, spec: Spec, hal
   await Promise.race([drained, new Promise((resolve) => setTimeout(resolve, DRAIN_MS))])
   const why = asked ?? aboutItsOutput(halt.why())
   const left = stuck.length > 0 ? ` These could not be ended: ${stuck.map((one) => one.pid).join(', ')}.` : ''
-  return { reason: why?.reason ?? 'exited', ...how, detail: `${why?.detail ?? ''}${left}`.trim(), at: Date.now() }
+  return { reason: why?.reason ?? 'exited', ...how, detail: `${why?.detail ?? ''}${left}`.trim().slice(0, MOST_DETAIL), at: Date.now() }
 }
-
-const UNKNOWN: HowItEnded = { code: null, signal: null }
 
 /** A stop that comes when the agent has ended by itself did not end it; that its last words are cut short must be known all the same. */
 function aboutItsOutput(late: Asked | undefined): Asked | undefined {

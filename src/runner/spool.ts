@@ -1,8 +1,8 @@
-import { closeSync, fsyncSync, ftruncateSync, openSync, writeSync, writevSync } from 'node:fs'
+import { closeSync, fsyncSync, openSync, writeSync, writevSync } from 'node:fs'
 
 /**
  * Everything an agent printed and was told, in order: `<stream> <epoch ms> <length>[ <seq>]\n<bytes>\n`. The last frame may be torn
- * when its writer was killed; what stands before it is whole.
+ * when its writer was killed or its disk was full; what stands before it is whole.
  */
 export type Stream = 'out' | 'err' | 'in'
 
@@ -21,7 +21,7 @@ export const BATCH_BYTES = 256 * 1024
 
 export interface Spool {
   readonly size: number
-  /** Throws when it cannot be kept; what is there then still ends with a whole frame. */
+  /** Throws when it cannot be kept. Nothing may follow then: the last frame may be torn. */
   append(stream: Stream, bytes: Buffer, seq?: number): void
   close(): void
 }
@@ -31,14 +31,9 @@ export function createSpool(path: string): Spool {
   let size = 0
   function write(...parts: Buffer[]): void {
     const length = parts.reduce((sum, part) => sum + part.length, 0)
-    try {
-      const done = writevSync(file, parts)
-      if (done < length) writeRest(file, Buffer.concat(parts).subarray(done))
-      size += length
-    } catch (error) {
-      ftruncateSync(file, size)
-      throw error
-    }
+    const done = writevSync(file, parts)
+    if (done < length) writeRest(file, Buffer.concat(parts).subarray(done))
+    size += length
   }
   return {
     get size() {
@@ -51,7 +46,11 @@ export function createSpool(path: string): Spool {
       }
     },
     close() {
-      fsyncSync(file)
+      try {
+        fsyncSync(file)
+      } catch {
+        // A disk that cannot take the last of it must not keep the end from being written down.
+      }
       closeSync(file)
     },
   }
@@ -67,11 +66,14 @@ function writeRest(file: number, rest: Buffer): void {
   for (let done = 0; done < rest.length; ) done += writeSync(file, rest, done)
 }
 
-/** The whole frames at the beginning of these bytes, and how many bytes they are. */
+/** What is told in one transaction: thousands of small ones would take longer than a transaction may. */
+const MOST_FRAMES = 200
+
+/** The whole frames at the beginning of these bytes, not all of very many, and how many bytes they are. */
 export function parseFrames(bytes: Buffer): { frames: Frame[]; length: number } {
   const frames: Frame[] = []
   let at = 0
-  for (;;) {
+  while (frames.length < MOST_FRAMES) {
     const headerEnd = bytes.subarray(at, at + HEADER_BYTES).indexOf('\n')
     const header = headerEnd < 0 ? null : HEADER.exec(bytes.toString('latin1', at, at + headerEnd))
     if (!header) return { frames, length: at }
@@ -81,6 +83,7 @@ export function parseFrames(bytes: Buffer): { frames: Frame[]; length: number } 
     frames.push({ stream: header[1] as Stream, at: Number(header[2]), bytes: bytes.subarray(from, end) })
     at = end + 1
   }
+  return { frames, length: at }
 }
 
 const NEWLINE = 0x0a

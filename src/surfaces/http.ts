@@ -3,7 +3,7 @@ import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { type Context, Hono } from 'hono'
 import { CODES, type ErrorBody, Refusal, refuse, TransientFault } from '../kernel/error.ts'
 import type { EventFilter } from '../kernel/event.ts'
-import { type Answer, type Kernel, type Surface, unauthenticated } from '../kernel/invoke.ts'
+import { type Answer, type Kernel, type Proof, type Surface, unauthenticated } from '../kernel/invoke.ts'
 import type { Feed, Ledger } from '../kernel/log.ts'
 import type { Lane, Principal } from '../kernel/policy.ts'
 import type { Health } from '../ports/daemon.ts'
@@ -133,8 +133,10 @@ export function createHttp(parts: HttpParts): Hono<Env> {
   })
 
   app.all('/mcp', async (c) => {
-    const found = await requirePrincipal(c, parts)
+    if (!bearer(c)) return answerError(c, refused(parts, c))
+    // Read before the token is asked for: the call must not go by what was true when a slow client began to send it.
     const body = c.req.method === 'POST' ? await jsonBody(c.env.incoming) : undefined
+    const found = await requirePrincipal(c, parts)
     if (!MCP_CALLS.has(String((body as { method?: unknown } | undefined)?.method))) admit(c, parts, found.principal)
     const dialect = c.req.query('dialect')
     if (dialect !== undefined) parts.kernel.parts.registry.dialect(dialect)
@@ -188,7 +190,7 @@ function whenOver(c: Ctx, then: () => void): void {
   else c.env.outgoing.once('close', then)
 }
 
-async function requirePrincipal(c: Ctx, parts: HttpParts): Promise<{ principal: Principal; secret: string }> {
+async function requirePrincipal(c: Ctx, parts: HttpParts): Promise<{ principal: Principal; secret: string; proof: Proof }> {
   const secret = bearer(c)
   const found = secret ? await parts.kernel.authenticate(secret) : undefined
   if (!secret || !found) throw new Refusal(refused(parts, c))
@@ -196,7 +198,7 @@ async function requirePrincipal(c: Ctx, parts: HttpParts): Promise<{ principal: 
     parts.kernel.parts.countRefusal(found.principal.id, 'AUTH_STALE_TOKEN')
     throw refuse('AUTH_STALE_TOKEN', `This token ${found.stale}.`, { hint: 'Ask for a new one and reconnect.' })
   }
-  return { principal: found.principal, secret }
+  return { principal: found.principal, secret, proof: found }
 }
 
 function refused(parts: HttpParts, c: Ctx): ErrorBody {

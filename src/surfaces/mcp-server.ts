@@ -9,7 +9,7 @@ import {
 } from '@modelcontextprotocol/server'
 import type { Resource } from '../kernel/capability.ts'
 import type { LoggedEvent } from '../kernel/event.ts'
-import { type Answer, DEFAULT_HOLD_MS, type Kernel, type Surface } from '../kernel/invoke.ts'
+import { type Answer, DEFAULT_HOLD_MS, type Kernel, type Proof, type Surface } from '../kernel/invoke.ts'
 import type { Feed } from '../kernel/log.ts'
 import { type Lane, mayRead, type Principal } from '../kernel/policy.ts'
 import type { Found } from '../kernel/registry.ts'
@@ -19,6 +19,8 @@ import { createUpdates, endedToken, type Updates } from './updates.ts'
 export interface McpConnection {
   secret: string
   principal: Principal
+  /** Of the one request that this connection is for; absent where it carries more than one. */
+  proof?: Proof
   lane: Lane
   surface: Surface
   source: string
@@ -79,7 +81,7 @@ export function createServerFactory(parts: McpServerParts): McpServerFactory {
       kernel.invoke({
         tool,
         input,
-        credential: { secret: connection.secret },
+        credential: { secret: connection.secret, proof: connection.proof },
         surface: connection.surface,
         lane: connection.lane,
         dialect: connection.dialect,

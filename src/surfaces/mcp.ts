@@ -135,7 +135,7 @@ export function createMcpSurface(parts: McpSurfaceParts): McpSurface {
       known: JSON.parse(stored.subscriptions) as string[],
       keep: (uris: string[]) => sessions.subscribe(stored.id, uris),
     }
-    await factory({ ...connection, subscriptions }, 'legacy').connect(transport)
+    await factory({ ...connection, proof: undefined, subscriptions }, 'legacy').connect(transport)
     live.set(stored.id, session)
     await makeRoom(stored)
     return session

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { ErrorBody } from '../kernel/error.ts'
+import { kill, survivors } from './survivors.ts'
 
 export const BIN = resolve(import.meta.dirname, '../../bin/signalbox.js')
 
@@ -91,6 +92,8 @@ export class TestDaemon {
 
   async remove(): Promise<void> {
     await this.end('SIGKILL')
+    // Runs outlive their daemon; nobody would ever ask for these again.
+    for (let left = survivors(this.home); left.length; left = survivors(this.home)) for (const { pid } of left) kill(pid)
     rmSync(this.home, { recursive: true, force: true })
   }
 

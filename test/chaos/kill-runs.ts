@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { kill, survivors } from '../../src/testing/survivors.ts'
 import { Mortal } from './mortal.ts'
 import { Random } from './random.ts'
 import { pause } from './stop.ts'
@@ -63,7 +64,6 @@ export async function killRuns(seed: number, strikes: number): Promise<RunsRepor
     return { seed, kills, lives, tasks: TASKS, wrong }
   } finally {
     await mortal.remove()
-    for (const { pid } of survivors(mortal.daemon.home)) kill(pid)
     rmSync(repo, { recursive: true, force: true })
   }
 }
@@ -137,40 +137,6 @@ const slugOf = (title: string) => title.toLowerCase().replaceAll(' ', '-')
 
 function branches(repo: string): string[] {
   return git(repo, 'for-each-ref', '--format=%(refname:short)', 'refs/heads/signalbox').split('\n').filter(Boolean)
-}
-
-/** Everything of this daemon's runs that lives: runners by their folder, agents and what they started by their marker. */
-export function survivors(home: string): { pid: number; argv: string }[] {
-  const runs = folders(join(home, 'runs'))
-  const marks = runs.map((run) => `SIGNALBOX_RUN=${run}`)
-  return readdirSync('/proc').flatMap((name) => {
-    if (!/^[0-9]+$/.test(name)) return []
-    try {
-      const argv = readFileSync(`/proc/${name}/cmdline`, 'utf8').replaceAll('\0', ' ').trim()
-      const environment = readFileSync(`/proc/${name}/environ`, 'utf8').split('\0')
-      const state = /\) (\w)/.exec(readFileSync(`/proc/${name}/stat`, 'utf8'))?.[1]
-      const ours = argv.includes(join(home, 'runs')) || environment.some((line) => marks.includes(line))
-      return ours && state !== 'Z' && argv ? [{ pid: Number(name), argv }] : []
-    } catch {
-      return []
-    }
-  })
-}
-
-function folders(path: string): string[] {
-  try {
-    return readdirSync(path)
-  } catch {
-    return []
-  }
-}
-
-function kill(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL')
-  } catch {
-    // It was faster.
-  }
 }
 
 export function repository(): string {

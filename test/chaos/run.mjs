@@ -1,18 +1,25 @@
-// `npm run chaos`: kills the daemon under 16 writers, again and again.
+// `npm run chaos`: kills the daemon under 16 writers, again and again; or daemon, runners and agents while agents work.
 //
-//   npm run chaos                      two new seeds
+//   npm run chaos                      a few new seeds of both
+//   npm run chaos -- --only runs       of agents at work; `--only writers` of the writers
 //   npm run chaos -- --seed 42         one seed again, as a failure printed it
 //   npm run chaos -- --kills 30        more often than six times a seed
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 
-const { values } = parseArgs({ options: { seed: { type: 'string' }, kills: { type: 'string' } } })
+const { values } = parseArgs({ options: { seed: { type: 'string' }, kills: { type: 'string' }, only: { type: 'string' } } })
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const env = {
   ...process.env,
   ...(values.seed ? { SIGNALBOX_SEED: values.seed } : {}),
   ...(values.kills ? { SIGNALBOX_KILLS: values.kills } : {}),
 }
-const args = ['node_modules/vitest/vitest.mjs', 'run', 'test/chaos/kill-daemon.test.ts']
+const suites = { writers: 'test/chaos/kill-daemon.test.ts', runs: 'test/chaos/kill-runs.test.ts' }
+const chosen = values.only ? [suites[values.only]] : Object.values(suites)
+if (chosen.includes(undefined)) {
+  console.error(`There is no suite "${values.only}"; there are ${Object.keys(suites).join(' and ')}.`)
+  process.exit(2)
+}
+const args = ['node_modules/vitest/vitest.mjs', 'run', '--project', 'sqlite', ...chosen]
 process.exitCode = spawnSync(process.execPath, args, { cwd: root, env, stdio: 'inherit' }).status ?? 1

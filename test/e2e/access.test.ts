@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,6 +7,7 @@ import { TestDaemon } from '../../src/testing/daemon.ts'
 import {
   bearer,
   databaseOf,
+  dial,
   exchange,
   JSON_BODY,
   LEGACY,
@@ -215,6 +217,20 @@ describe('[S2] who cannot prove who they are', () => {
       () => counted() === 8,
       () => `metrics, tools, events, four times /mcp and the socket are counted, not ${counted()}`,
     )
+  })
+
+  test('[S2] a request that was begun before its token ended, and sent to its end after it, is refused', async () => {
+    const agent = await daemon.call('agent_invite', { role: 'worker' })
+    const socket = await dial(daemon)
+    const head = `POST /mcp HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${agent.token}\r\nconnection: close\r\nexpect: 100-continue`
+    socket.write(`${head}\r\ncontent-type: application/json\r\naccept: ${ACCEPT.accept}\r\ncontent-length: ${INITIALIZE.length}\r\n\r\n`)
+    // The daemon asks for the body: by now it has the request in hand.
+    await once(socket, 'data')
+    await daemon.call('token_revoke', { agent_id: agent.agent_id })
+    socket.write(INITIALIZE)
+    let text = ''
+    for await (const chunk of socket.setEncoding('utf8')) text += chunk
+    expect(text).toMatch(/^HTTP\/1.1 401 .*AUTH_STALE_TOKEN/s)
   })
 
   test('[S2] a wait that is open when its token ends hears nothing more', async () => {

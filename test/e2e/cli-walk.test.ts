@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync } from 'node:fs'
-import { join } from 'node:path'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
 import stringWidth from 'string-width'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createGit } from '../../src/adapters/git-cli/index.ts'
 import { command } from '../../src/daemon/cli-command.ts'
 import { CODES, EXITS } from '../../src/kernel/error.ts'
 import type { Tool } from '../../src/kernel/tool.ts'
@@ -21,19 +22,42 @@ let real: Record<string, unknown>
 
 beforeAll(async () => {
   daemon = await TestDaemon.start()
-  const path = join(daemon.home, 'web-shop')
-  mkdirSync(path)
-  for (const args of [
-    ['init', '-q'],
-    ['-c', 'user.name=a', '-c', 'user.email=a@b', 'commit', '-q', '--allow-empty', '-m', 'x'],
-  ])
-    execFileSync('git', args, { cwd: path })
+  const path = repository('web-shop')
   await daemon.call('project_create', { name: 'Web shop' })
   for (const title of ['One', 'Two']) await daemon.call('task_create', { title })
   const { token_id } = await daemon.call('agent_invite', { role: 'worker', name: 'Ann' })
   const { plan_id } = await daemon.call('plan_propose', { tasks: [{ title: 'planned' }] })
+  await prepareWork('T-1')
   real = { token_id, plan_id, path, timeout_seconds: 0.2 }
 })
+
+function repository(name: string): string {
+  const path = join(daemon.home, name)
+  mkdirSync(path)
+  writeFileSync(join(path, 'README.md'), 'Read me\n')
+  for (const args of [
+    ['init', '-q', '-b', 'main'],
+    ['add', '-A'],
+    ['-c', 'user.name=a', '-c', 'user.email=a@b', 'commit', '-q', '-m', 'x'],
+  ])
+    execFileSync('git', args, { cwd: path })
+  return path
+}
+
+/** An agent has worked on it, and something of it was saved. */
+async function prepareWork(task_id: string): Promise<void> {
+  const repo = repository('prepared')
+  await daemon.call('repo_add', { path: repo, checks: 'true' })
+  const steps = [{ write: { path: 'draft.txt', text: 'x' } }, { commit: { message: 'x' } }, { review: { summary: 'x' } }]
+  const given = { harness: 'scripted', options: { script: JSON.stringify(steps) } }
+  const { job_id } = await daemon.call('job_submit', { task_id, action: 'start_agent', arguments: given })
+  expect((await daemon.call('job_wait', { job_id, timeout_seconds: 60 })).job.state).toBe('succeeded')
+  await daemon.call('task_move', { task_id, status: 'IN_PROGRESS' })
+  const { works } = await daemon.call('work_list')
+  const [{ path, branch, name }] = works
+  writeFileSync(join(path, 'README.md'), 'Changed\n')
+  await createGit({ worktrees: join(daemon.home, 'worktrees') }).rescue({ repo, path, branch }, name ?? basename(path))
+}
 afterAll(() => daemon.remove())
 
 const env = () => ({ SIGNALBOX_HOME: daemon.home })

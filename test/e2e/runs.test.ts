@@ -1,8 +1,9 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { TestDaemon } from '../../src/testing/daemon.ts'
-import { git, repository, survivors } from '../chaos/kill-runs.ts'
+import { survivors } from '../../src/testing/survivors.ts'
+import { git, repository } from '../chaos/kill-runs.ts'
 import { databaseOf, rows, until } from './support.ts'
 
 type Any = ReturnType<typeof JSON.parse>
@@ -66,10 +67,8 @@ class Site {
   }
 
   async close(): Promise<void> {
-    const { jobs } = await this.daemon.call('job_list', { states: ['queued', 'running'], limit: 200 })
-    for (const { id, action } of jobs) if (action !== 'stop_agent') await this.daemon.post('job_cancel', { job_id: id })
-    for (const { id } of jobs) await this.daemon.post('job_wait', { job_id: id, timeout_seconds: 20 })
     await this.daemon.remove()
+    rmSync(this.repo, { recursive: true, force: true })
   }
 }
 

@@ -1,6 +1,5 @@
 import type { Diff, DiffRequest, Place } from '../../ports/git.ts'
 import { GitRefusal } from '../../ports/git.ts'
-import { checkRevision } from './names.ts'
 import { commitAt } from './repo.ts'
 import type { At, Options } from './run.ts'
 import { snapshot } from './tree.ts'
@@ -21,7 +20,7 @@ export async function diffOfBranch(repo: At, place: Place, request: DiffRequest)
 }
 
 async function between(at: At, { from, path, bytes }: DiffRequest, to: string, run: Options): Promise<Diff> {
-  const base = await commitAt(at, checkRevision(from))
+  const base = await commitAt(at, from)
   if (!base) throw new GitRefusal('missing', `The commit ${from} that the work began at is not there any more.`)
   if (path?.includes('\0')) throw new GitRefusal('invalid', 'A path cannot have a NUL in it.')
   const between = [base, to, ...(path ? ['--', path] : [])]

@@ -2,6 +2,7 @@ import { execFileSync, spawn } from 'node:child_process'
 import {
   appendFileSync,
   chmodSync,
+  cpSync,
   existsSync,
   lstatSync,
   mkdirSync,
@@ -18,7 +19,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { test as base, describe, expect } from 'vitest'
+import { afterAll, test as base, describe, expect } from 'vitest'
 import { type Git, GitRefusal, type NewPlace } from '../../ports/git.ts'
 import { until } from '../../testing/signals.ts'
 import { createGit } from './index.ts'
@@ -31,18 +32,23 @@ class Ground {
   readonly worktrees = join(this.folder, 'worktrees')
   readonly git: Git
 
-  constructor() {
+  constructor(template?: string) {
     mkdirSync(this.home)
-    mkdirSync(this.top)
     writeFileSync(
       join(this.home, '.gitconfig'),
       '[user]\nname = ann\nemail = ann@x\n[init]\ndefaultBranch = main\n[protocol "file"]\nallow = always\n',
     )
-    this.run('init', '-q')
+    template ? cpSync(template, this.top, { recursive: true }) : this.begin()
+    this.git = this.another()
+  }
+
+  private begin(): void {
+    mkdirSync(this.top)
+    this.run('init', '-q', '--template=')
+    mkdirSync(join(this.top, '.git/hooks'))
     this.write('a.txt', 'one\n')
     this.write('lib/b.txt', 'two\nthree\nfour\nfive\n')
     this.commit('first')
-    this.git = this.another()
   }
 
   another(lockWaitMs = 8_000): Git {
@@ -106,10 +112,13 @@ class Ground {
   }
 }
 
+const first = new Ground()
+afterAll(() => rmSync(first.folder, { recursive: true, force: true }))
+
 const test = base.extend<{ ground: Ground }>({
   // biome-ignore lint/correctness/noEmptyPattern: vitest reads the dependencies from the pattern
   ground: async ({}, use) => {
-    const ground = new Ground()
+    const ground = new Ground(first.top)
     await use(ground)
     rmSync(ground.folder, { recursive: true, force: true })
   },
@@ -233,6 +242,44 @@ describe('a place is made', () => {
     await ground.git.add(place)
     await ground.git.remove(place, 'T-1')
     expect(ground.run('worktree', 'list')).toContain(away)
+  })
+})
+
+describe('cut off after any step that writes', () => {
+  test('[G2] it is made all the same', async ({ ground }) => {
+    for (let step = 1, cut = true; cut; step++) {
+      const place = ground.place(`task-${step}`)
+      cut = await cutOff(ground, step, (git) => git.add(place))
+      const { base, head } = await ground.git.add(place)
+      expect([base, head, ground.in(place.path, 'status', '--porcelain')]).toEqual([head, ground.run('rev-parse', 'main'), ''])
+      expect(step).toBeLessThan(20)
+    }
+    expect(ground.run('for-each-ref', 'refs/signalbox/rescue')).toBe('')
+  })
+
+  test('[G7] it is taken away and brought back, with all that was in it, and saved once', async ({ ground }) => {
+    const place = await ground.made()
+    for (let step = 1, cut = true; cut; step++) {
+      ground.write('draft.txt', `draft ${step}`, place.path)
+      ground.in(place.path, 'add', 'draft.txt')
+      ground.write('draft.txt', `second ${step}`, place.path)
+      const taken = await cutOff(ground, step, (git) => git.remove(place, `T-${step}`))
+      await ground.git.remove(place, `T-${step}`)
+      const saved = await ground.git.rescues(ground.top, `T-${step}`)
+      expect(saved.map(({ ref }) => [ground.run('show', `${ref}:draft.txt`), ground.run('show', `${ref}^2:draft.txt`)])).toEqual([
+        [`second ${step}`, `draft ${step}`],
+      ])
+      await ground.git.add(place)
+      ground.write('draft.txt', 'in the way', place.path)
+      const brought = await cutOff(ground, step, (git) => git.restore(place, saved[0]?.ref as string, `U-${step}`))
+      await ground.git.restore(place, saved[0]?.ref as string, `U-${step}`)
+      expect(ground.in(place.path, 'status', '--porcelain')).toBe('?? draft.txt')
+      expect(readFileSync(join(place.path, 'draft.txt'), 'utf8')).toBe(`second ${step}`)
+      const before = (await ground.git.rescues(ground.top, `U-${step}`)).map(({ ref }) => ground.run('show', `${ref}:draft.txt`))
+      expect(before).toContain('in the way')
+      cut = taken || brought
+      expect(step).toBeLessThan(20)
+    }
   })
 })
 
@@ -389,11 +436,14 @@ describe('work is saved', () => {
 
   test('[G6] a change of the same length in the same moment as the index', async ({ ground }) => {
     const place = await ground.made()
-    const index = join(ground.admin(place), 'index')
-    const { mtime } = lstatSync(join(place.path, 'a.txt'))
-    utimesSync(index, mtime, mtime)
+    const file = join(place.path, 'a.txt')
+    // The one time that cannot be set.
+    ground.run('config', 'core.trustctime', 'false')
+    backdate(file)
+    ground.in(place.path, 'update-index', '--refresh')
     ground.write('a.txt', 'two\n', place.path)
-    utimesSync(join(place.path, 'a.txt'), mtime, mtime)
+    backdate(file)
+    backdate(join(ground.admin(place), 'index'))
     const saved = await ground.git.rescue(place, 'T-1')
     expect(ground.run('show', `${saved?.ref}:a.txt`)).toBe('two')
   })
@@ -455,6 +505,18 @@ describe('work is saved', () => {
     await ground.git.remove(place, 'T-1')
     expect(existsSync(place.path)).toBe(false)
   })
+})
+
+test('[G8] commits of a submodule are kept when its folder was deleted by hand', async ({ ground }) => {
+  const place = await withSubmodule(ground)
+  ground.write('more.txt', 'x', join(place.path, 'sub'))
+  ground.in(join(place.path, 'sub'), 'checkout', '-q', '-b', 'topic')
+  const only = ground.commit('only here', join(place.path, 'sub'))
+  rmSync(place.path, { recursive: true })
+  await ground.git.remove(place, 'T-1')
+  const [kept] = readdirSync(join(ground.top, '.git/signalbox/modules'))
+  const folder = join(ground.top, '.git/signalbox/modules', kept as string, 'sub')
+  expect(ground.in(ground.folder, '--git-dir', folder, '--work-tree', folder, 'rev-parse', 'topic')).toBe(only)
 })
 
 describe('an untrusted repository', () => {
@@ -715,6 +777,27 @@ describe('what is in a place', () => {
     expect((await ground.git.size(place)) - size).toBeGreaterThanOrEqual(1_000_000)
   })
 })
+
+/** The work as a SIGKILL after its n-th writing command leaves it; false when there are not so many. */
+async function cutOff(ground: Ground, step: number, work: (git: Git) => Promise<unknown>): Promise<boolean> {
+  const folder = join(ground.folder, 'shim')
+  const count = join(folder, 'count')
+  mkdirSync(folder, { recursive: true })
+  const real = execFileSync('sh', ['-c', 'command -v git']).toString().trim()
+  // Others write objects that nothing names yet.
+  const writing = ['update-ref', 'worktree', 'reset', 'read-tree']
+  const script = `#!/bin/sh
+n=$(cat ${count}); [ $n -ge ${step} ] && exit 137
+${real} "$@"; code=$?
+case " $* " in ${writing.map((word) => `*" ${word} "*`).join('|')}) n=$((n+1)); echo $n > ${count}; [ $n = ${step} ] && exit 137;; esac
+exit $code
+`
+  writeFileSync(join(folder, 'git'), script)
+  chmodSync(join(folder, 'git'), 0o755)
+  writeFileSync(count, '0')
+  await work(createGit({ worktrees: ground.worktrees, env: { ...ground.env, PATH: `${folder}:${ground.env.PATH}` } })).catch(() => {})
+  return Number(readFileSync(count, 'utf8')) >= step
+}
 
 function anotherRepo(ground: Ground, path: string): void {
   const other = join(ground.folder, 'other')

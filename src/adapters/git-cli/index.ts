@@ -3,8 +3,8 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { type Git, GitRefusal, type Place } from '../../ports/git.ts'
 import { diffOfBranch, diffOfPlace } from './diff.ts'
 import { fileBelow, sizeOf } from './files.ts'
-import { checkPlace, placeUnder, rescuesUnder } from './names.ts'
-import { beginning, checkOut, foreign, register, state, sweep, takeAway } from './place.ts'
+import { checkPlace, checkRescue, checkRevision, placeUnder, rescuesUnder } from './names.ts'
+import { checkOut, foreign, freePlace, register, state, sweep, takeAway } from './place.ts'
 import { find, inspect, openRepo } from './repo.ts'
 import { rescue, rescues, restore } from './rescue.ts'
 import { opener } from './run.ts'
@@ -47,9 +47,8 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
     placeFor: (repo, name) => placeUnder(root, repo, name),
     add: (place) =>
       at(place, async (repo) => {
-        await alone(turns, repo.common, lockWaitMs, () => register(open, repo, place, lockWaitMs))
-        const head = await checkOut(open, repo, place, lockWaitMs)
-        return { base: await beginning(repo, place), head }
+        const base = await alone(turns, repo.common, lockWaitMs, () => register(repo, place, lockWaitMs))
+        return { base, head: await checkOut(open, repo, place, lockWaitMs) }
       }),
     remove: async (place, rescueAs) => {
       rescuesUnder(rescueAs)
@@ -59,8 +58,12 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
       await sweep(root)
       return { rescue: saved }
     },
-    state: async (place, from) => state(open, (await found(place)).repo, place, from),
+    state: async (place, from) => {
+      checkRevision(from)
+      return state(open, (await found(place)).repo, place, from)
+    },
     diff: async (place, request) => {
+      checkRevision(request.from)
       const { repo, state, admin } = await found(place)
       if (state === 'foreign') throw foreign(place)
       return state === 'present' && admin ? diffOfPlace(await open(place.path), admin, request) : diffOfBranch(repo, place, request)
@@ -73,7 +76,12 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
     rescues: (repo, under) => rescues(open, repo, under),
     restore: async (place, ref, rescueAs) => {
       rescuesUnder(rescueAs)
-      return at(place, async () => restore(open, place, await present(place), ref, rescueAs))
+      checkRescue(ref)
+      return at(place, async (repo) => {
+        const admin = await present(place)
+        await freePlace(repo, place, admin, lockWaitMs)
+        return restore(open, place, admin, ref, rescueAs)
+      })
     },
     size: async (place) => {
       checkPlace(root, place)

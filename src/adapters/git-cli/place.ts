@@ -3,8 +3,7 @@ import { lstat, mkdir, readdir, readFile, rename, rm, rmdir, writeFile } from 'n
 import { basename, dirname, join } from 'node:path'
 import { GitRefusal, type NewPlace, type Place, type Rescue, type WorkState } from '../../ports/git.ts'
 import { freeLocks } from './lock-files.ts'
-import { checkRevision } from './names.ts'
-import { baseCommit, canonical, commitAt, type Found, find } from './repo.ts'
+import { baseCommit, canonical, commitAt, type Found, find, refs } from './repo.ts'
 import { rescue, save, saveHead } from './rescue.ts'
 import { type At, LONG_MS, type Open } from './run.ts'
 import { snapshot, unsavedInside } from './tree.ts'
@@ -15,36 +14,31 @@ const REMOVED = '.removed'
 
 export type Repo = At & { common: string }
 
-/** The part of `add` that all worktrees of a repository share. */
-export async function register(open: Open, repo: Repo, place: NewPlace, lockWaitMs: number): Promise<void> {
+/** The part of `add` that all worktrees of a repository share. Returns the commit that the work began at. */
+export async function register(repo: Repo, place: NewPlace, lockWaitMs: number): Promise<string> {
   const found = await find(repo.common, place)
   if (found.state === 'foreign') throw foreign(place)
   await freeLocks(sharedLocks(repo.common, place.branch), await homes(repo, place), lockWaitMs)
-  await makeBranch(repo, place)
-  if (found.state === 'present') return
-  if (found.admin) await unregister(open, repo, place, found, undefined)
+  const base = await ensureBranch(repo, place)
+  if (found.state === 'present') return base
+  if (found.admin) await unregister(repo, place, found, basename(place.path))
   await mkdir(dirname(place.path), { recursive: true, mode: 0o700 })
   // A branch that it makes itself from a remote one is written to the configuration: of many at once most fail at that lock.
   await repo.git(['worktree', 'add', '--quiet', '--no-checkout', '--', place.path, place.branch])
+  return base
 }
 
 /** The branch and where it began appear together, so that half of an attempt is never taken for somebody's branch. */
-async function makeBranch(repo: Repo, place: NewPlace): Promise<void> {
-  if (await commitAt(repo, `refs/heads/${place.branch}`)) return
+async function ensureBranch(repo: Repo, place: NewPlace): Promise<string> {
+  const [branch, beginning] = [`refs/heads/${place.branch}`, `refs/signalbox/base/${place.branch}`]
+  const found = await refs(repo, [branch, beginning])
+  const known = found.get(beginning)?.commit
+  if (found.has(branch) && known) return known
   const base = await baseCommit(repo, place)
-  const input = `start\ncreate refs/heads/${place.branch} ${base}\nupdate ${beginningOf(place)} ${base}\nprepare\ncommit\n`
+  if (found.has(branch)) return (await repo.ask(['merge-base', base, branch])) ?? base
+  const input = `start\ncreate ${branch} ${base}\nupdate ${beginning} ${base}\nprepare\ncommit\n`
   await repo.git(['update-ref', '--stdin'], { input })
-}
-
-export async function beginning(repo: Repo, place: NewPlace): Promise<string> {
-  const known = await commitAt(repo, beginningOf(place))
-  if (known) return known
-  const base = await baseCommit(repo, place)
-  return (await repo.ask(['merge-base', base, `refs/heads/${place.branch}`])) ?? base
-}
-
-function beginningOf({ branch }: Place): string {
-  return `refs/signalbox/base/${branch}`
+  return base
 }
 
 /** The index is written when all files are there: without one the checkout never ended. */
@@ -52,7 +46,7 @@ export async function checkOut(open: Open, repo: Repo, place: NewPlace, lockWait
   const { admin } = await find(repo.common, place)
   if (!admin) throw foreign(place)
   const at = await open(place.path)
-  await freeLocks([join(admin, 'index.lock'), join(admin, 'HEAD.lock')], await homes(repo, place), lockWaitMs)
+  await freePlace(repo, place, admin, lockWaitMs)
   if (!(await exists(join(admin, 'index')))) {
     const marker = join(admin, CHECKING_OUT)
     const nobodys = (await exists(marker)) || (await readdir(place.path)).every((name) => name === '.git')
@@ -77,9 +71,9 @@ export async function takeAway(
   const found = await find(repo.common, place)
   if (found.state === 'foreign') throw foreign(place)
   if (!found.admin) return undefined
-  if (found.state === 'missing') return unregister(open, repo, place, found, as)
+  if (found.state === 'missing') return unregister(repo, place, found, as)
   const { admin } = found
-  await freeLocks([join(admin, 'index.lock'), join(admin, 'HEAD.lock')], await homes(repo, place), lockWaitMs)
+  await freePlace(repo, place, admin, lockWaitMs)
   const at = await open(place.path)
   const saved = await snapshot(at, admin, 'kept', async (now) => {
     const inside = await unsavedInside(open, place.path, now.nested)
@@ -92,7 +86,7 @@ export async function takeAway(
   })
   await mkdir(join(root, REMOVED), { recursive: true, mode: 0o700 })
   await rename(place.path, join(root, REMOVED, `${basename(place.path)}-${randomUUID()}`))
-  await unregister(open, repo, place, { ...found, state: 'missing' }, as)
+  await unregister(repo, place, { ...found, state: 'missing' }, as)
   return saved
 }
 
@@ -103,13 +97,30 @@ export async function sweep(root: string): Promise<void> {
 }
 
 /** Only the one: `worktree prune` would also forget those of the person's that are on a disk which is not mounted now. */
-async function unregister(_open: Open, repo: Repo, place: Place, found: Found, as: string | undefined): Promise<Rescue | undefined> {
+async function unregister(repo: Repo, place: Place, found: Found, as: string): Promise<Rescue | undefined> {
   const head = found.admin && (await readFile(join(found.admin, 'HEAD'), 'utf8').catch(() => '')).trim()
   const detached = head && /^[0-9a-f]{40,64}$/.test(head) ? await commitAt(repo, head) : undefined
-  const saved = await saveHead(repo, detached, place.branch, as ?? basename(place.path))
+  const saved = await saveHead(repo, detached, place.branch, as)
+  if (found.admin) await keepSubmodules(repo, found.admin)
   await rmdir(place.path).catch(() => {})
   await repo.git(['worktree', 'remove', '--force', '--force', '--', await canonical(place.path)])
   return saved
+}
+
+/** Git keeps the commits of a worktree's submodules in its own folder about the worktree, and deletes them with it. */
+async function keepSubmodules(repo: Repo, admin: string): Promise<void> {
+  const modules = join(admin, 'modules')
+  const repositories = (await readdir(modules, { recursive: true }).catch(() => [])).filter((path) => basename(path) === 'HEAD')
+  for (const head of repositories) {
+    const folder = dirname(join(modules, head))
+    if (!(await exists(join(folder, 'objects')))) continue
+    const onlyHere = ['rev-list', '--max-count=1', '--all', '--not', '--remotes', '--tags']
+    // Without its work tree git would not start.
+    if ((await repo.ask(['--git-dir', folder, '--work-tree', folder, ...onlyHere])) === '') continue
+    const kept = join(repo.common, 'signalbox', 'modules')
+    await mkdir(kept, { recursive: true })
+    return rename(modules, join(kept, `${basename(admin)}-${randomUUID()}`))
+  }
 }
 
 export async function state(open: Open, repo: Repo, place: Place, from: string): Promise<WorkState> {
@@ -134,7 +145,7 @@ export async function state(open: Open, repo: Repo, place: Place, from: string):
 }
 
 async function aheadOf(at: At, from: string, head: string): Promise<number> {
-  const base = await commitAt(at, checkRevision(from))
+  const base = await commitAt(at, from)
   if (!base) throw new GitRefusal('missing', `${at.cwd} has no ${from}.`)
   return Number(await at.line(['rev-list', '--count', `${base}..${head}`]))
 }
@@ -146,6 +157,11 @@ async function stampOf(path: string): Promise<string> {
 
 function digest(parts: string[]): string {
   return createHash('sha256').update(parts.join('\0')).digest('hex').slice(0, 32)
+}
+
+/** Nobody else's git is at work there, nor has died there. */
+export async function freePlace(repo: Repo, place: Place, admin: string, lockWaitMs: number): Promise<void> {
+  await freeLocks([join(admin, 'index.lock'), join(admin, 'HEAD.lock')], await homes(repo, place), lockWaitMs)
 }
 
 function sharedLocks(common: string, branch: string): string[] {

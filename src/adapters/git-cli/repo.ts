@@ -79,15 +79,24 @@ export async function baseCommit(repo: At, { base, strategy }: Pick<NewPlace, 'b
 }
 
 async function branchCommit(repo: At, base: string, strategy: NewPlace['strategy']): Promise<string | undefined> {
-  const local = await commitAt(repo, `refs/heads/${base}`)
-  const upstream = await repo.ask(['for-each-ref', '--format=%(upstream)', `refs/heads/${base}`])
-  const remote =
-    (upstream?.startsWith('refs/remotes/') && (await commitAt(repo, upstream))) || (await commitAt(repo, `refs/remotes/origin/${base}`))
-  if (!local || !remote) return local ?? remote
-  if (strategy === 'local') return local
+  const [here, there] = [`refs/heads/${base}`, `refs/remotes/origin/${base}`]
+  const found = await refs(repo, [here, there])
+  const local = found.get(here)
+  const followed =
+    local?.upstream.startsWith('refs/remotes/') && local.upstream !== there ? await commitAt(repo, local.upstream) : undefined
+  const remote = followed ?? found.get(there)?.commit
+  if (!local || !remote) return local?.commit ?? remote
+  if (strategy === 'local') return local.commit
   if (strategy === 'remote') return remote
-  const ahead = (await repo.ask(['merge-base', '--is-ancestor', remote, local])) !== undefined
-  return ahead ? local : remote
+  const ahead = (await repo.ask(['merge-base', '--is-ancestor', remote, local.commit])) !== undefined
+  return ahead ? local.commit : remote
+}
+
+/** Those of these that exist. */
+export async function refs(repo: At, names: string[]): Promise<Map<string, { commit: string; upstream: string }>> {
+  const listed = await repo.line(['for-each-ref', '--format=%(refname) %(objectname) %(upstream)', '--', ...names])
+  const found = listed.split('\n').map((line) => line.split(' '))
+  return new Map(found.map(([name = '', commit = '', upstream = '']) => [name, { commit, upstream }]))
 }
 
 export function commitAt(at: At, name: string): Promise<string | undefined> {

@@ -1,11 +1,13 @@
 import { GitRefusal, type Place, type Rescue } from '../../ports/git.ts'
-import { checkRescue, rescuesUnder } from './names.ts'
+import { rescuesUnder } from './names.ts'
 import { commitAt, openRepo } from './repo.ts'
-import { type At, LONG_MS, type Open } from './run.ts'
-import { addAll, type Snapshot, snapshot } from './tree.ts'
+import type { At, Open } from './run.ts'
+import { type Snapshot, snapshot } from './tree.ts'
 
-const FIELDS = '%(refname)%00%(objectname)%00%(tree)%00%(parent)%00%(committerdate:unix)%00%(contents:subject)'
+const FIELDS = '%(refname)%00%(objectname)%00%(tree)%00%(parent)%00%(contents:subject)'
 const SUBJECT = 'rescue of '
+/** What was staged is the same commit at every attempt, or the second one would save it all again. */
+const SAME_DATE = { GIT_AUTHOR_DATE: '@1 +0000', GIT_COMMITTER_DATE: '@1 +0000' }
 
 interface Saved extends Rescue {
   tree: string
@@ -21,7 +23,7 @@ export async function rescue(open: Open, place: Place, admin: string, as: string
 export async function save(at: At, found: Snapshot, branch: string, as: string): Promise<Rescue | undefined> {
   const { tree, staged, head, headTree } = found
   if (tree === headTree && !staged && (!head || (await isReachable(at, head)))) return undefined
-  const stagedCommit = staged && (await commitTree(at, staged, head ? [head] : [], `what was staged, of ${branch}`))
+  const stagedCommit = staged && (await commitTree(at, staged, head ? [head] : [], `what was staged, of ${branch}`, SAME_DATE))
   const merging = await commitAt(at, 'MERGE_HEAD')
   return store(
     at,
@@ -46,17 +48,15 @@ export async function rescues(open: Open, repo: string, under: string): Promise<
 /** The files become what they were; HEAD and its branch stay where they are, so that it all shows as not committed. */
 export async function restore(open: Open, place: Place, admin: string, ref: string, as: string): Promise<{ rescue: Rescue | undefined }> {
   const at = await open(place.path)
-  const wanted = await at.ask(['rev-parse', '--verify', '--quiet', '--end-of-options', `${checkRescue(ref)}^{tree}`])
+  const wanted = await at.ask(['rev-parse', '--verify', '--quiet', '--end-of-options', `${ref}^{tree}`])
   if (!wanted) throw new GitRefusal('missing', `There is no saved tree ${ref}.`)
-  return snapshot(at, admin, 'kept', async (found) => {
+  return snapshot(at, admin, 'kept', async (found, run) => {
     if (found.tree === wanted) return { rescue: undefined }
     const before = await save(at, found, place.branch, as)
-    const write = { timeoutMs: LONG_MS, checkout: true }
-    // What is untracked has to be known to the index, or it would stay among what is brought back. It was saved just now.
-    await addAll(at, write)
-    await at.git(['read-tree', '--reset', '-u', wanted], write)
-    await at.git(found.head ? ['read-tree', found.head] : ['read-tree', '--empty'], write)
-    await at.ask(['update-index', '-q', '--refresh'], write)
+    await at.git(['read-tree', found.head ?? '--empty'])
+    // By the index of the snapshot, which knows the untracked files: by the real one they would stay among what is brought back.
+    await at.git(['read-tree', '--reset', '-u', wanted], { ...run, checkout: true })
+    await at.ask(['update-index', '-q', '--refresh'])
     return { rescue: before }
   })
 }
@@ -76,13 +76,13 @@ async function store(at: At, tree: string, parents: string[], branch: string, as
   const none = '0'.repeat(commit.length)
   for (let now = Date.now(); ; now++) {
     const ref = `${under}/${new Date(now).toISOString().replace(/[-:.]/g, '')}`
-    if ((await at.ask(['update-ref', ref, commit, none])) !== undefined) return { ref, commit, at: Math.floor(now / 1_000) * 1_000, branch }
+    if ((await at.ask(['update-ref', ref, commit, none])) !== undefined) return { ref, commit, at: now, branch }
     if (!(await commitAt(at, ref))) throw new GitRefusal('failed', `${ref} cannot be written.`)
   }
 }
 
-function commitTree(at: At, tree: string, parents: string[], message: string): Promise<string> {
-  return at.line(['commit-tree', tree, ...parents.flatMap((parent) => ['-p', parent])], { input: `${message}\n` })
+function commitTree(at: At, tree: string, parents: string[], message: string, env?: Record<string, string>): Promise<string> {
+  return at.line(['commit-tree', tree, ...parents.flatMap((parent) => ['-p', parent])], { input: `${message}\n`, env })
 }
 
 async function saved(at: At, under: string): Promise<Saved[]> {
@@ -91,14 +91,30 @@ async function saved(at: At, under: string): Promise<Saved[]> {
     .split('\n')
     .filter(Boolean)
     .map((line) => {
-      const [ref = '', commit = '', tree = '', parents = '', seconds = '', subject = ''] = line.split('\0')
+      const [ref = '', commit = '', tree = '', parents = '', subject = ''] = line.split('\0')
       return {
         ref,
         commit,
         tree,
         parents: parents.split(' ').filter(Boolean),
-        at: Number(seconds) * 1_000,
+        at: timeIn(ref),
         branch: subject.slice(SUBJECT.length),
       }
     })
+}
+
+/** `…/20260304T050607089Z` */
+function timeIn(ref: string): number {
+  const parts = /(\d{4})(\d{2})(\d{2})T(\d{2})(\d{2})(\d{2})(\d{3})Z$/.exec(ref)
+  if (!parts) return 0
+  const [year, month, day, hour, minute, second, ms] = parts.slice(1).map(Number) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+  ]
+  return Date.UTC(year, month - 1, day, hour, minute, second, ms)
 }

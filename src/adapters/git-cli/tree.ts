@@ -63,7 +63,7 @@ async function copyIndex(from: string, to: string): Promise<boolean> {
  * Like `git add --all`, which asks git inside every submodule (and runs what that one's configuration names), and which a
  * repository inside that has no commit yet keeps from adding anything. Returns the repositories inside that git does not know.
  */
-export async function addAll(place: At, run: Options): Promise<string[]> {
+async function addAll(place: At, run: Options): Promise<string[]> {
   const listed = await place.git(['ls-files', '-z', '-t', '--modified', '--deleted', '--others', '--exclude-standard'], run)
   // File names are bytes. What is new comes last: a folder may stand where a file was, which has to go first.
   const tagged = [...new Set(listed.toString('latin1').split('\0'))].filter(Boolean)

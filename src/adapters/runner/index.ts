@@ -35,6 +35,7 @@ const RUNNERS_OWN = /^(runner|exit|stop)[.]|^spool|[.]pipe$/
 /** What a runner needs beyond the grace to end a tree that does not want to. One that is itself stuck is killed then. */
 const RUNNER_LATE_MS = 30_000
 const ATTEMPTS = 3
+const MOST_INPUT_BYTES = 4 * 1024 * 1024
 
 export function createRunner(options: RunnerOptions): Runner {
   const at = (run: string) => placeOf(options.folder, run)
@@ -112,7 +113,10 @@ async function* follow(place: Place, from: number, signal: AbortSignal): AsyncGe
 
 async function read(spool: FileHandle | undefined, offset: number): Promise<Batch> {
   if (!spool) return { frames: [], offset }
-  const { buffer, bytesRead } = await spool.read(Buffer.allocUnsafe(BATCH_BYTES), 0, BATCH_BYTES, offset)
+  // No more than there is: who keeps a frame keeps the whole buffer.
+  const wanted = Math.min((await spool.stat()).size - offset, BATCH_BYTES)
+  if (wanted <= 0) return { frames: [], offset }
+  const { buffer, bytesRead } = await spool.read(Buffer.allocUnsafe(wanted), 0, wanted, offset)
   const { frames, length } = parseFrames(buffer.subarray(0, bytesRead))
   if (length === 0 && bytesRead === BATCH_BYTES) throw new Error(`No frame of the spool begins at ${offset}.`)
   return { frames, offset: offset + length }
@@ -136,6 +140,7 @@ async function* endOrMore(place: Place, signal: AbortSignal): AsyncGenerator<Exi
 }
 
 async function send(place: Place, input: Input): Promise<boolean> {
+  if (Buffer.byteLength(input.data ?? '') > MOST_INPUT_BYTES) throw new Error(`An input has at most ${MOST_INPUT_BYTES} bytes.`)
   for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
     const { state } = await lookAt(place)
     if (state !== 'running') return false
@@ -152,7 +157,11 @@ async function stop(place: Place, why: StopReason, graceMs: number): Promise<Exi
   if (found.state === 'absent') return neverStarted(why)
   if (found.state === 'prepared') await settleUnstarted(place, why)
   const record = recordOf(place)
-  replace(join(place.folder, STOP), JSON.stringify({ why, graceMs } satisfies Stop))
+  try {
+    replace(join(place.folder, STOP), JSON.stringify({ why, graceMs } satisfies Stop))
+  } catch {
+    // A full disk keeps no run alive: it ends as `stopped`, with the grace that it was started with.
+  }
   await signalProcess(record, 'SIGTERM')
   return untilItsEnd(place, record, AbortSignal.timeout(graceMs + RUNNER_LATE_MS))
 }

@@ -1,19 +1,16 @@
 import { spawn } from 'node:child_process'
-import { closeSync, constants, openSync, readFileSync } from 'node:fs'
+import { closeSync, constants, openSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 import { readRecord } from '../../runner/record.ts'
 import { LOG, READY_FD, SPEC_FD, type Spec } from '../../runner/spec.ts'
 
 const READY_MS = 20_000
-/** A runner holds one buffer at a time; without a bound the collector lets them pile up first. */
-const SMALL = ['--max-semi-space-size=1', '--max-old-space-size=64']
-
 /** Resolves when the folder has a record, this runner's or that of one before it. */
 export async function launchRunner(folder: string, entry: string, spec: Spec, env: Record<string, string | undefined>): Promise<void> {
   const log = openSync(join(folder, LOG), constants.O_WRONLY | constants.O_CREAT | constants.O_APPEND | constants.O_NOFOLLOW, 0o600)
   const stdio = ['ignore', 'ignore', log, 'pipe', 'pipe'] as const
-  const child = spawn(process.execPath, [...SMALL, entry, folder], { cwd: '/', env, stdio: [...stdio], detached: true })
+  const child = spawn(process.execPath, [entry, folder], { cwd: '/', env, stdio: [...stdio], detached: true })
   closeSync(log)
   const [specPipe, readyPipe] = [child.stdio[SPEC_FD] as Writable, child.stdio[READY_FD] as Readable]
   // One that died at once has said why in its log.
@@ -32,6 +29,7 @@ export async function launchRunner(folder: string, entry: string, spec: Spec, en
   child.unref()
   if (readRecord(folder)) return
   child.kill('SIGKILL')
+  rmSync(spec.socket, { force: true })
   throw new Error(
     `The runner could not be started: ${failed ?? (lastWords(folder) || 'it ended without a word')}. See ${join(folder, LOG)}.`,
   )

@@ -1,9 +1,11 @@
-import { execFileSync, spawn } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import type { Readable, Writable } from 'node:stream'
+import { text } from 'node:stream/consumers'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { ensurePrivateFolder } from '../../daemon/home.ts'
 import type { Exit, Frame, Runner, RunSpec } from '../../ports/runner.ts'
@@ -133,6 +135,16 @@ describe('starting', () => {
     expect((await runToEnd(script('true', { cwd: '/no/where' }))).exit?.detail).toContain('/no/where')
   })
 
+  test('[R1] [R8] a daemon that is cut off while it hands over starts nothing, and leaves no secret behind', async () => {
+    const run = newRun()
+    const folder = await daemon().folder(run)
+    const half = JSON.stringify({ run, env: { OWN_TOKEN: 'own-secret' }, argv: ['true'] }).slice(0, -2)
+    const child = spawn(process.execPath, [ENTRY, folder], { stdio: ['ignore', 'ignore', 'pipe', 'pipe', 'pipe'] })
+    ;(child.stdio[3] as Writable).end(half)
+    expect(await text(child.stderr as Readable)).toMatch(/cut off after \d+ characters(?!.*own-secret)/s)
+    expect(await daemon().look(run)).toEqual({ state: 'prepared' })
+  })
+
   test('[R12] a runner that does not come up is told with its own words', async () => {
     const broken = join(base, 'broken.mjs')
     writeFileSync(broken, 'throw new TypeError("out of sorts")')
@@ -225,6 +237,42 @@ describe.each(MODES)('with isolation %s', (isolation) => {
   test('[R9] an agent that signals its own group hurts nobody else', async () => {
     expect((await runToEnd(script('kill -9 0'), runner)).exit).toMatchObject({ reason: 'exited', signal: 'SIGKILL' })
   })
+})
+
+/** Asked of the system in our own words: a probe that is wrong must not switch off what depends on it. */
+const hasNamespaces =
+  spawnSync('unshare', ['--user', '--map-current-user', '--pid', '--fork', '--kill-child', '--mount-proc', 'true']).status === 0
+
+describe.skipIf(!hasNamespaces)('in a namespace, which this machine has', () => {
+  test('[R4] even what cleared its environment goes with the run, and an agent is not the first in there', async () => {
+    const run = newRun()
+    const unmarked = `1000.${randomBytes(4).readUInt32BE()}`
+    await daemon().start(run, script(`setsid env -i sleep ${unmarked} & echo $$; ${FOREVER}`))
+    expect((await told(daemon(), run, { upTo: '\n' })).out).toBe('2\n')
+    await until(() => running(unmarked))
+    await daemon().stop(run, 'stopped', 0)
+    expect(running(unmarked)).toBe(false)
+  })
+
+  test('[R6] a killed runner takes the tree along without anybody looking', async () => {
+    const run = newRun()
+    const { pid } = await daemon().start(run, script(`setsid sleep 1000 & echo up; ${FOREVER}`))
+    await told(daemon(), run, { upTo: 'up' })
+    process.kill(pid, 'SIGKILL')
+    await until(() => marked(run).length === 0)
+  })
+
+  function running(argument: string): boolean {
+    return readdirSync('/proc').some((name) => /^\d+$/.test(name) && argvOf(name).includes(argument))
+  }
+
+  function argvOf(pid: string): string[] {
+    try {
+      return readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0')
+    } catch {
+      return []
+    }
+  }
 })
 
 test('[R2] a daemon that came later goes on where the one before had come to', async () => {

@@ -3,7 +3,7 @@ import { actingFor, type Principal } from '../../kernel/policy.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import type { TokenKind } from './schema.ts'
 import { hashOf, newSecret, sameHash } from './secret.ts'
-import { type AgentRow, agentStore, type PersonRow, type TokenRow } from './store.ts'
+import { agentStore, type HeldToken, type TokenRow } from './store.ts'
 
 /** What a link is good for. */
 export const REDEEM = 'token_redeem'
@@ -27,9 +27,9 @@ export function createIdentity(now: () => number, versionOf?: VersionOf): Identi
     const known = kept.find(hash)
     if (known) return known
     const version = kept.version()
-    const token = await agentStore(view).tokenByHash(hash)
+    const token = await agentStore(view).heldToken('hash', hash)
     if (!token || !sameHash(token.hash, hash)) return undefined
-    const principal = await principalOf(view, token)
+    const principal = principalOf(token)
     if (!principal) return undefined
     kept.keep(version, { token, principal })
     return { token, principal }
@@ -39,8 +39,8 @@ export function createIdentity(now: () => number, versionOf?: VersionOf): Identi
   async function byId(tx: Tx, tokenId: string): Promise<Known | undefined> {
     const known = kept.find(tokenId)
     if (known) return known
-    const token = await agentStore(tx).token(tokenId)
-    const principal = token && (await principalOf(tx, token))
+    const token = await agentStore(tx).heldToken('id', tokenId)
+    const principal = token && principalOf(token)
     return principal && { token, principal }
   }
 
@@ -101,18 +101,14 @@ function whyStale(token: TokenRow, now: number): string | undefined {
   return undefined
 }
 
-async function principalOf(view: Tx, token: TokenRow): Promise<Principal | undefined> {
-  const store = agentStore(view)
-  if (token.kind === 'agent') {
-    const agent = await store.agent(token.principal)
-    return agent && { ...agentPrincipal(agent, token.id), expiresAt: token.expires_at ?? undefined }
-  }
-  const person = await store.person(token.principal)
+function principalOf({ agent, person, ...token }: HeldToken): Principal | undefined {
+  const expiresAt = token.expires_at ?? undefined
+  if (token.kind === 'agent') return agent && { ...agentPrincipal(agent, token.id), expiresAt }
   const only = token.kind === 'link' ? REDEEM : undefined
-  return person && { ...personPrincipal(person, token.id), expiresAt: token.expires_at ?? undefined, only }
+  return person && { ...personPrincipal(person, token.id), expiresAt, only }
 }
 
-function personPrincipal(row: PersonRow, tokenId: string): Principal {
+function personPrincipal(row: NonNullable<HeldToken['person']>, tokenId: string): Principal {
   return {
     kind: 'person',
     id: row.id,
@@ -125,7 +121,7 @@ function personPrincipal(row: PersonRow, tokenId: string): Principal {
   }
 }
 
-function agentPrincipal(row: AgentRow, tokenId?: string): Principal {
+function agentPrincipal(row: NonNullable<HeldToken['agent']>, tokenId?: string): Principal {
   const { id, name, handle, profile, role } = row
   const scope: Record<string, string> = {}
   if (row.project_id) scope.project = row.project_id

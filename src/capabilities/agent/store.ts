@@ -39,6 +39,12 @@ export interface TokenRow {
   ended_why: string | null
 }
 
+/** A token with the one that it stands for. */
+export interface HeldToken extends TokenRow {
+  agent: Omit<AgentRow, 'created_at' | 'updated_at'> | undefined
+  person: Omit<PersonRow, 'created_at'> | undefined
+}
+
 interface Tables {
   people: PersonRow
   agents: AgentRow
@@ -65,6 +71,34 @@ const FIND = {
   },
 }
 
+/** In one statement: where the server is another process, each is a message there and back. */
+const HELD = {
+  id: statement((db: Db, { value }: By) => heldIn(db).where('t.id', '=', value)),
+  hash: statement((db: Db, { value }: By) => heldIn(db).where('t.hash', '=', value)),
+}
+
+function heldIn(db: Db) {
+  return db
+    .selectFrom('tokens as t')
+    .leftJoin('agents as a', 'a.id', 't.principal')
+    .leftJoin('people as p', 'p.id', 't.principal')
+    .selectAll('t')
+    .select(['a.id as a_id', 'a.handle as a_handle', 'a.name as a_name', 'a.role', 'a.profile as a_profile'])
+    .select(['a.project_id', 'a.task_id', 'a.epic_id'])
+    .select(['p.id as p_id', 'p.handle as p_handle', 'p.name as p_name', 'p.profile as p_profile', 'p.owner'])
+}
+
+type HeldRow = Awaited<ReturnType<typeof HELD.id.first>>
+
+function held(row: HeldRow): HeldToken | undefined {
+  if (!row) return undefined
+  const { a_id, a_handle, a_name, a_profile, role, project_id, task_id, epic_id, p_id, p_handle, p_name, p_profile, owner, ...token } = row
+  const agent =
+    a_id === null ? undefined : { id: a_id, handle: a_handle, name: a_name, role, profile: a_profile, project_id, task_id, epic_id }
+  const person = p_id === null ? undefined : { id: p_id, handle: p_handle, name: p_name, profile: p_profile, owner }
+  return { ...token, agent, person } as HeldToken
+}
+
 export function agentStore(tx: Tx) {
   const db = tables<Tables>(tx)
   return {
@@ -89,6 +123,7 @@ export function agentStore(tx: Tx) {
 
     token: (id: string) => FIND.token.id.first(tx, { value: id }),
     tokenByHash: (hash: string) => FIND.token.hash.first(tx, { value: hash }),
+    heldToken: async (by: 'id' | 'hash', value: string) => held(await HELD[by].first(tx, { value })),
     tokens: (after: string, limit: number) =>
       db.selectFrom('tokens').selectAll().where('id', '>', after).orderBy('id').limit(limit).execute(),
     insertToken: (row: TokenRow) => db.insertInto('tokens').values(row).execute(),

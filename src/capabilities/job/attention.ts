@@ -1,12 +1,18 @@
 import { iso } from '../../kernel/schema.ts'
+import type { Tx } from '../../kernel/storage.ts'
 import type { AttentionSource } from '../task/index.ts'
 import { jobHandle } from './rules.ts'
-import { jobStore } from './store.ts'
+import { jobStore, runStore } from './store.ts'
 
 /** A step that takes long is no stall: only silence between two steps is. */
 const STALLED_AFTER_MS = 15 * 60_000
 /** Programs that print only when they are done: their silence says nothing. */
 const SILENT = new Set(['command'])
+
+/** Nobody takes a worktree away from under an agent. */
+export async function livingRun(tx: Tx, { task_id }: { task_id: string }): Promise<string | undefined> {
+  return (await runStore(tx).livingOf(task_id)) && 'an agent is at work in it'
+}
 
 /** What the newest job of a task says of it; nothing when it is over and the task has moved on. */
 export const jobAttention: AttentionSource = async (view, tasks) => {

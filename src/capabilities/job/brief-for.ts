@@ -3,7 +3,7 @@ import type { Place } from '../../ports/git.ts'
 import { agentStore } from '../agent/index.ts'
 import { projectStore } from '../project/index.ts'
 import { handleOf, taskStore } from '../task/index.ts'
-import { workStore } from '../work/index.ts'
+import { workOf } from '../work/index.ts'
 import { brief } from './brief.ts'
 import type { JobArguments } from './rules.ts'
 import { jobStore, type RunRow, runStore } from './store.ts'
@@ -17,7 +17,7 @@ export async function briefFor(ctx: EffectContext, run: RunRow, place: Place): P
   const { view } = ctx
   const task = await taskStore(view).find(run.task_id)
   const job = await jobStore(view).find(run.job_id)
-  const work = await workStore(view).find(run.work_id)
+  const work = await workOf(view, run.task_id)
   const agent = run.agent_id ? await agentStore(view).agent(run.agent_id) : undefined
   if (!task || !job || !work || !agent) throw new Error(`the run ${run.id} has no task, job, work or agent`)
   const repo = await projectStore(view).repo(work.repo_id)

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { defineEffect, type EffectContext } from '../../kernel/effect.ts'
 import type { Exit } from '../../ports/runner.ts'
 import { hashOf, newSecret } from '../agent/index.ts'
-import { makeWorktree, placeOf, workStore } from '../work/index.ts'
+import { makeWorktree, placeOf, workOf, workPlan } from '../work/index.ts'
 import { briefFor } from './brief-for.ts'
 import type { Allowance } from './budget.ts'
 import { type RunRow, runStore } from './store.ts'
@@ -42,10 +42,9 @@ async function launch(ctx: EffectContext, run_id: string): Promise<void> {
   // What was stopped before it began is ended by what stops it.
   if (run.stop_asked !== null && !begun) return
   if (begun) return reportStarted(ctx, run_id, await runner.start(run_id, NOTHING))
-  const work = await workStore(ctx.view).find(run.work_id)
-  if (!work) throw new Error(`the work ${run.work_id} is not there`)
-  await makeWorktree(ctx, work)
-  const place = await placeOf(ctx.view, work)
+  const work = await workOf(ctx.view, run.task_id)
+  if (!work) throw new Error(`the work of ${run.task_id} is not there`)
+  const place = await makeWorktree(ctx, await workPlan(ctx.view, work))
   const harness = harnesses.get(run.harness)
   if (!harness) throw new Error(`This daemon has no harness "${run.harness}".`)
   const token = run.kind === 'agent' ? await runner.keep(run_id, 'token', () => newSecret('agent')) : ''
@@ -111,11 +110,23 @@ export const settleRun = defineEffect({
   async do(ctx, { run_id }) {
     const run = await requireRun(ctx, run_id)
     requireHere(ctx, run)
-    const work = await workStore(ctx.view).find(run.work_id)
-    const made = run.kind === 'agent' && work?.base_commit ? work : undefined
-    const found = made && (await ctx.ports.git.state(await placeOf(ctx.view, made), made.base_commit as string))
+    const work = run.kind === 'agent' ? await workOf(ctx.view, run.task_id) : undefined
+    const place = work && (await placeOf(ctx.view, work))
+    const found = place && work.base_commit ? await ctx.ports.git.state(place, work.base_commit) : undefined
     const { ahead, dirty, fingerprint } = found ?? { ahead: 0, dirty: 0, fingerprint: '' }
     await ctx.report('run_settled', { run_id, ahead, dirty, fingerprint })
+  },
+})
+
+/** What it printed is in its transcript by then. */
+export const forgetRun = defineEffect({
+  type: 'run.forget',
+  payload: ofRun,
+  attempts: MANY,
+  recognise: async () => 'not_done',
+  async do(ctx, { run_id }) {
+    requireHere(ctx, await requireRun(ctx, run_id))
+    await ctx.ports.runner.forget(run_id)
   },
 })
 

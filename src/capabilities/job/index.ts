@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { defineCapability, setting } from '../../kernel/capability.ts'
 import { getBudget, setBudget } from './budget.ts'
-import { admitLater, launchRun, settleRun, stopRun } from './effects.ts'
+import { admitLater, forgetRun, launchRun, settleRun, stopRun } from './effects.ts'
 import { follower } from './follow.ts'
 import { migrations } from './migrations.ts'
 import { admitNow, ended, prepared, progressed, reported, sent, settled, started, taskOver, unheard } from './reports.ts'
@@ -48,7 +48,7 @@ export const job = defineCapability({
   ],
   migrations,
   events: [jobSubmitted, jobStarted, jobQueued, jobCancelling, jobEnded, runStarted, runProgressed, runInput, runEnded, budgetSet],
-  effects: [launchRun, stopRun, settleRun, admitLater],
+  effects: [launchRun, stopRun, settleRun, forgetRun, admitLater],
   reactors: [follower],
   settings: {
     'runs.max_per_host': setting(Places, 8, 'How many agents run on one machine at a time; others wait in line'),
@@ -61,6 +61,7 @@ export const job = defineCapability({
     ),
     'runs.default_harness': setting(z.string().min(1).max(40), 'scripted', 'Which agent program start_agent uses when it is not told'),
     'runs.linger_seconds': setting(z.number().min(0).max(3_600), 30, 'How long an agent that asked for review has to end by itself'),
+    'runs.keep_days': setting(z.number().min(0).max(3_650), 7, 'How long the raw output of a run is kept on disk; its transcript stays'),
     'runs.wait_max_seconds': setting(z.int().min(1).max(86_400), 900, 'The longest that job_wait waits, over several calls'),
   },
   things: [
@@ -82,4 +83,4 @@ export const job = defineCapability({
   resources: [{ uri: 'signalbox://job/{id}', name: 'job', description: 'One job, by id or handle', tool: 'job_get', argument: 'job_id' }],
 })
 
-export { jobAttention } from './attention.ts'
+export { jobAttention, livingRun } from './attention.ts'

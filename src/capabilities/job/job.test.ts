@@ -104,7 +104,7 @@ describe('a job', () => {
     expect(await submit('message_agent', {})).toMatchObject({ message: 'message_agent needs arguments.message.' })
     expect(await submit('start_agent', { harness: 'none' })).toMatchObject({ suggestions: ['fake', 'command'] })
     expect(await submit('start_agent', {})).toMatchObject({ hint: 'Install it: npm i -g fake' })
-    expect(await submit('start_agent', { harness: 'command', options: { tast: 1 } })).toMatchObject({ code: 'INVALID_INPUT' })
+    expect(await submit('start_agent', { harness: 'command', options: { script: 'x' } })).toMatchObject({ code: 'INVALID_INPUT' })
     const { harnesses, actions } = await app.owner.call('job_actions')
     expect(harnesses[0]).toMatchObject({ name: 'fake', available: false, install: 'npm i -g fake' })
     expect(actions).toHaveLength(5)
@@ -458,6 +458,20 @@ describe('a job', () => {
     await fallSilent()
     expect(await attention()).toBe('running')
     expect(app.runner.living).toEqual([run])
+  })
+})
+
+describe('what is left of a run', () => {
+  test('[J21] its folder is taken away after its time, its transcript stays', async () => {
+    const app = await open({}, { 'runs.keep_days': 0 })
+    const task = await app.task()
+    const job = await app.start(task.id)
+    const run = await app.run(task.id)
+    app.runner.print(run, said('kept'))
+    app.runner.exit(run, 0)
+    await app.over(job.id)
+    await until(async () => !app.runner.runs.has(run))
+    expect((await app.owner.call('transcript_read', { task_id: task.id })).entries).toMatchObject([{ body: 'kept' }])
   })
 })
 

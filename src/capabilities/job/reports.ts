@@ -10,11 +10,13 @@ import { taskStore } from '../task/index.ts'
 import { record, type Said } from '../transcript/index.ts'
 import { admit, again, over } from './admission.ts'
 import { overrun } from './budget.ts'
-import { settleRun } from './effects.ts'
+import { forgetRun, settleRun } from './effects.ts'
 import { aboutRun, askToStop, cancelJob, jobHandle, putBack } from './rules.ts'
 import { runEnded, runProgressed, runStarted } from './schema.ts'
 import { type Next, whatNext } from './settle.ts'
 import { type JobRow, jobStore, type RunRow, runStore } from './store.ts'
+
+const DAY_MS = 24 * 3_600_000
 
 /** What the daemon tells of runs. Each is one transaction, and says the same when it is said again. */
 const internal = { impact: 'write', profile: 'maintainer', internal: true, output: z.strictObject({}) } as const
@@ -160,6 +162,7 @@ export const settled = defineTool({
     const job = await jobStore(ctx.tx).find(run.job_id)
     if (job?.state !== 'running' || job.run_id !== run.id) return {}
     await runStore(ctx.tx).update(run.id, { fingerprint: work.fingerprint })
+    ctx.enqueue(forgetRun({ run_id }, { delayMs: ctx.setting<number>('runs.keep_days') * DAY_MS }))
     if (run.kind === 'checks') await settleChecks(ctx, job, run)
     else await follow(ctx, job, run, await nextOf(ctx, job, run, work))
     await stopsAreOver(ctx, run)
@@ -267,6 +270,8 @@ async function failOpen(ctx: RunContext, jobId: string | null, reason: string): 
   if (job?.state === 'running') await over(ctx, job, 'failed', 'INVALID_AGENT_STATE', reason)
 }
 
+const MOST_TOGETHER = 8_000
+
 /** What events do to a run's row, and what of them is kept in its transcript. */
 function fold(run: RunRow, events: z.output<typeof HarnessEvent>[]): { changes: Partial<RunRow>; said: Said[] } {
   const changed = { ...run }
@@ -280,7 +285,7 @@ function fold(run: RunRow, events: z.output<typeof HarnessEvent>[]): { changes: 
         changed.turns++
         break
       case 'text':
-        said.push({ turn: changed.turns, kind: event.from, body: event.text })
+        say(said, { turn: changed.turns, kind: event.from, body: event.text })
         break
       case 'tool_call':
         changed.open_calls++
@@ -320,6 +325,14 @@ function fold(run: RunRow, events: z.output<typeof HarnessEvent>[]): { changes: 
     said,
     changes: { session, turns, open_calls, input_tokens, output_tokens, cached_tokens, cost_micros, estimated, failure, resets_at, ok },
   }
+}
+
+/** What a program prints line after line is one entry. */
+function say(said: Said[], next: Said): void {
+  const last = said.at(-1)
+  const goesOn = last?.kind === next.kind && last.turn === next.turn && (next.kind === 'program' || next.kind === 'error')
+  if (goesOn && last.body.length + next.body.length < MOST_TOGETHER) last.body += `\n${next.body}`
+  else said.push(next)
 }
 
 async function requireRun(ctx: RunContext, id: string): Promise<RunRow> {

@@ -29,7 +29,17 @@ import {
 import { budgetStore, type JobRow, jobStore, type RunRow, runStore } from './store.ts'
 import '../../ports/harness.ts'
 
-const OptionValue = z.union([z.string().max(100_000), z.number(), z.boolean(), z.array(z.string().max(10_000)).max(200)])
+/** All that any harness takes; each refuses what it does not know. */
+const Options = z.strictObject({
+  command: z
+    .array(z.string().max(10_000))
+    .min(1)
+    .max(200)
+    .optional()
+    .describe('`command`: the program and its arguments; no shell reads them'),
+  script: z.string().min(1).max(200_000).optional().describe('`scripted`: what it does'),
+  file: text(1_000).optional().describe('`scripted`: where the script is in the repository'),
+})
 
 const Arguments = z
   .strictObject({
@@ -37,7 +47,7 @@ const Arguments = z
     model: text(100).optional(),
     repo_id: mention(RepoId).optional().describe('Needed when the project has several'),
     limits: Limits.optional().describe('What this job may use'),
-    options: z.record(z.string(), OptionValue).optional().describe('What the harness takes: the command line of `command`, …'),
+    options: Options.optional().describe('What this harness takes'),
     message: text(20_000).optional().describe('What the agent is told'),
   })
   .describe('What the action takes: see job_actions')

@@ -24,7 +24,7 @@ export const task = defineCapability({
       kind: 'task',
       async find(tx, ref) {
         const row = await taskStore(tx).find(ref)
-        return row && { id: row.id, within: { project: row.project_id, task: row.id } }
+        return row && { id: row.id, within: { project: row.project_id, task: row.id }, row }
       },
     },
     {

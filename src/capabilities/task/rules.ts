@@ -1,6 +1,6 @@
 import { type Refusal, refuse } from '../../kernel/error.ts'
 import { type Principal, reaches } from '../../kernel/policy.ts'
-import type { RunContext } from '../../kernel/tool.ts'
+import type { LookContext, RunContext } from '../../kernel/tool.ts'
 import { type AgentRow, agentStore } from '../agent/index.ts'
 import { takeTurn } from '../handle.ts'
 import { STATUSES, type Status, taskAssigned, taskMoved } from './schema.ts'
@@ -89,8 +89,8 @@ export async function save(ctx: RunContext, before: TaskRow, after: TaskRow): Pr
     throw refuse('CONFLICT', `${handleOf(before)} changed in the meantime.`, { hint: 'Read it again and repeat.' })
 }
 
-export async function requireTask(ctx: { tx: RunContext['tx'] } | { view: RunContext['tx'] }, id: string): Promise<TaskRow> {
-  const task = await taskStore('tx' in ctx ? ctx.tx : ctx.view).find(id)
+export async function requireTask(ctx: Pick<RunContext, 'tx'> | Pick<LookContext, 'view' | 'found'>, id: string): Promise<TaskRow> {
+  const task = 'tx' in ctx ? await taskStore(ctx.tx).find(id) : ((ctx.found(id) as TaskRow) ?? (await taskStore(ctx.view).find(id)))
   if (!task) throw refuse('RESOURCE_NOT_FOUND', `There is no task "${id}".`, { next_tool: 'task_list', next_arguments: {} })
   if (task.deleted_at !== null)
     throw refuse('TASK_DELETED', `${handleOf(task)} was deleted.`, { next_tool: 'task_list', next_arguments: {} })

@@ -68,14 +68,21 @@ const byNumber = statement((db: Db, { number }: { number: number }) => db.select
 const insertTask = insertion<TaskRow>('tasks')
 const insertNotes = insertion<NoteRow>('task_notes')
 const blockersOf = statement((db: Db, { id }: { id: string }) => blockersIn(db).where('d.task_id', '=', id))
-const dependentsOf = statement((db: Db, { id }: { id: string }) =>
+const neighboursOf = statement((db: Db, { id }: { id: string }) =>
   db
     .selectFrom('task_dependencies as d')
-    .innerJoin('tasks as t', 't.id', 'd.task_id')
-    .select(['t.id', 't.number', 't.status'])
-    .where('d.blocked_by', '=', id)
-    .where('t.deleted_at', 'is', null)
-    .orderBy('t.number'),
+    .innerJoin('tasks as t', 't.id', 'd.blocked_by')
+    .select(['d.task_id', 't.id', 't.number', 't.status', 't.deleted_at'])
+    .where('d.task_id', '=', id)
+    .unionAll(
+      db
+        .selectFrom('task_dependencies as d')
+        .innerJoin('tasks as t', 't.id', 'd.task_id')
+        .select(['d.task_id', 't.id', 't.number', 't.status', 't.deleted_at'])
+        .where('d.blocked_by', '=', id)
+        .where('t.deleted_at', 'is', null),
+    )
+    .orderBy('number'),
 )
 const latestNotes = statement((db: Db, { task, limit }: { task: string; limit: number }) =>
   db.selectFrom('task_notes').selectAll().where('task_id', '=', task).orderBy('id', 'desc').limit(limit),
@@ -150,7 +157,11 @@ export function taskStore(tx: Tx) {
       return ids.length ? blockersIn(db).where('d.task_id', 'in', ids).execute() : []
     },
 
-    dependents: (id: string) => dependentsOf.all(tx, { id }),
+    /** What the task waits for, and what waits for it. */
+    neighbours: async (id: string) => {
+      const all = await neighboursOf.all(tx, { id })
+      return { blockers: all.filter((row) => row.task_id === id), dependents: all.filter((row) => row.task_id !== id) }
+    },
 
     setBlockers: async (id: string, blockers: string[]) => {
       await db.deleteFrom('task_dependencies').where('task_id', '=', id).execute()

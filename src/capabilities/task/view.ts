@@ -22,9 +22,8 @@ export async function summaries(view: Tx, rows: TaskRow[]): Promise<z.output<typ
 
 export async function fullView(view: Tx, row: TaskRow, notes = SHOWN_NOTES): Promise<z.output<typeof TaskView>> {
   const store = taskStore(view)
-  const [blockers, dependents, shown, told] = await Promise.all([
-    store.blockers([row.id]),
-    store.dependents(row.id),
+  const [{ blockers, dependents }, shown, told] = await Promise.all([
+    store.neighbours(row.id),
     notes ? store.notes(row.id, notes) : [],
     attended(view, [row]),
   ])

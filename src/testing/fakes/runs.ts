@@ -134,18 +134,18 @@ export function harnessesOf(...list: Harness[]): Harnesses {
 
 /** Worktrees that hold what the test says. */
 export class FakeGit implements Git {
-  work: WorkState = { state: 'present', head: 'h', ahead: 0, dirty: 0, fingerprint: 'same' }
+  work: WorkState = { state: 'present', head: 'a'.repeat(40), ahead: 0, dirty: 0, fingerprint: 'same' }
   readonly added: string[] = []
 
   async inspect(path: string) {
-    return { top: path, branch: 'main', branches: ['main'], remote: null, head: 'h' }
+    return { top: path, branch: 'main', branches: ['main'], remote: null, head: 'a'.repeat(40) }
   }
   placeFor(repo: string, name: string) {
     return `/worktrees/${repo}/${name}`
   }
   async add({ path }: { path: string }) {
     this.added.push(path)
-    return { base: 'b', head: 'b' }
+    return { base: 'b'.repeat(40), head: 'b'.repeat(40) }
   }
   async state() {
     return this.work

@@ -1,0 +1,64 @@
+import { z } from 'zod'
+import { defineEffect, type EffectContext } from '../../kernel/effect.ts'
+import { GitRefusal, type NewPlace, type Rescue } from '../../ports/git.ts'
+import { WorkPlan } from './schema.ts'
+
+const ATTEMPTS = 5
+
+/** For an effect that needs the worktree: makes it, or finds it made, and tells. */
+export async function makeWorktree(ctx: EffectContext, plan: WorkPlan): Promise<NewPlace & { head: string; from: string }> {
+  const place = placeFor(ctx, plan)
+  const { base, head } = await ctx.ports.git.add(place)
+  await ctx.report('work_made', { work_id: plan.work_id, path: place.path, base_commit: base, head })
+  return { ...place, head, from: base }
+}
+
+export const removeWork = defineEffect({
+  type: 'work.remove',
+  payload: z.strictObject({ plan: WorkPlan, request: z.string() }),
+  attempts: ATTEMPTS,
+  // To remove what is gone does nothing.
+  recognise: async () => 'not_done',
+  do: (ctx, { plan, request }) =>
+    telling(ctx, plan, 'remove', request, async () => {
+      const { rescue } = await ctx.ports.git.remove(placeFor(ctx, plan), plan.name)
+      await ctx.report('work_removed', { work_id: plan.work_id, rescue: told(rescue) })
+    }),
+})
+
+export const undoWork = defineEffect({
+  type: 'work.undo',
+  payload: z.strictObject({ plan: WorkPlan, ref: z.string().nullable(), asked_at: z.int(), request: z.string() }),
+  attempts: ATTEMPTS,
+  // Once more leads to the same files, and what it finds is saved first.
+  recognise: async () => 'not_done',
+  do: (ctx, { plan, ref, asked_at, request }) =>
+    telling(ctx, plan, 'undo', request, async () => {
+      const { git } = ctx.ports
+      // What this undo itself saved, in an attempt that was cut off, is younger than the question.
+      const saved = (await git.rescues(plan.repo, plan.name)).filter(({ at }) => at <= asked_at)
+      const wanted = ref ?? saved[0]?.ref
+      if (!wanted) throw new GitRefusal('missing', 'Nothing was saved that could be brought back.')
+      const { head: _, from: __, ...place } = await makeWorktree(ctx, plan)
+      const { rescue } = await git.restore(place, wanted, plan.name)
+      await ctx.report('work_restored', { work_id: plan.work_id, ref: wanted, rescue: told(rescue), request })
+    }),
+})
+
+/** What will not be otherwise next time is told; a lock that somebody holds may be. */
+async function telling(ctx: EffectContext, plan: WorkPlan, what: string, request: string, work: () => Promise<void>): Promise<void> {
+  try {
+    await work()
+  } catch (error) {
+    if (!(error instanceof GitRefusal) || (error.reason === 'busy' && ctx.attempt < ATTEMPTS)) throw error
+    await ctx.report('work_failed', { work_id: plan.work_id, what, message: error.message.slice(0, 2_000), request })
+  }
+}
+
+function placeFor(ctx: EffectContext, { repo, repo_handle, name, path, branch, base, strategy }: WorkPlan): NewPlace {
+  return { repo, path: path ?? ctx.ports.git.placeFor(repo_handle, name), branch, base, strategy }
+}
+
+function told(rescue: Rescue | undefined) {
+  return rescue ? { ref: rescue.ref, commit: rescue.commit } : null
+}

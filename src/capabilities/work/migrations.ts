@@ -1,0 +1,16 @@
+import type { Migration } from '../../kernel/capability.ts'
+
+export const migrations: Migration[] = [
+  {
+    name: 'works',
+    up: ({ int, text, strict }) => [
+      `CREATE TABLE works (
+        id ${text} PRIMARY KEY NOT NULL, task_id ${text} NOT NULL UNIQUE REFERENCES tasks (id), repo_id ${text} NOT NULL REFERENCES repos (id),
+        project_id ${text} NOT NULL REFERENCES projects (id), name ${text} NOT NULL UNIQUE, path ${text}, branch ${text} NOT NULL,
+        base_branch ${text} NOT NULL, base_commit ${text}, strategy ${text} NOT NULL, state ${text} NOT NULL,
+        created_at ${int} NOT NULL, updated_at ${int} NOT NULL
+      ) ${strict}`,
+      'CREATE INDEX works_by_project ON works (project_id, id)',
+    ],
+  },
+]

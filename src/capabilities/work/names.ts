@@ -1,0 +1,9 @@
+import { slug } from '../handle.ts'
+
+const RANDOM_CHARACTERS = 8
+
+/** THE function that names worktrees and branches: the folder is the name, the branch has our prefix. */
+export function nameOf(id: string, title: string): { name: string; branch: string } {
+  const name = `task-${id.slice(-RANDOM_CHARACTERS)}-${slug(title, 'work')}`
+  return { name, branch: `signalbox/${name}` }
+}

@@ -1,0 +1,79 @@
+import { type Refusal, refuse } from '../../kernel/error.ts'
+import type { Tx } from '../../kernel/storage.ts'
+import type { RunContext } from '../../kernel/tool.ts'
+import type { BaseStrategy, Place } from '../../ports/git.ts'
+import { takeTurn } from '../handle.ts'
+import { projectStore } from '../project/index.ts'
+import { handleOf, type TaskRow } from '../task/index.ts'
+import { nameOf } from './names.ts'
+import type { WorkPlan } from './schema.ts'
+import { type WorkRow, workStore } from './store.ts'
+
+type Task = Pick<TaskRow, 'id' | 'number' | 'title' | 'project_id' | 'base_branch'>
+
+/** The task's work, planned now if it has none; one that was taken away is to be made again, with its old branch. */
+export async function planWork(ctx: RunContext, task: Task, repoId?: string): Promise<WorkRow | Refusal> {
+  await takeTurn(ctx.tx, `work:${task.id}`)
+  const store = workStore(ctx.tx)
+  const known = await store.ofTask(task.id)
+  if (known && repoId && known.repo_id !== repoId)
+    return refuse('CONFLICT', `${handleOf(task)} has its work in another repository already.`, {
+      next_tool: 'work_list',
+      next_arguments: {},
+    })
+  if (known && known.state !== 'removed') return known
+  if (known) {
+    const again = { state: 'planned' as const, updated_at: ctx.now }
+    await store.update(known.id, again)
+    return { ...known, ...again }
+  }
+  const repo = await chooseRepo(ctx.tx, task, repoId)
+  if ('body' in repo) return repo
+  const id = ctx.id('work')
+  const row: WorkRow = {
+    id,
+    task_id: task.id,
+    repo_id: repo.id,
+    project_id: task.project_id,
+    ...nameOf(id, task.title),
+    path: null,
+    base_branch: task.base_branch ?? repo.base_branch,
+    base_commit: null,
+    strategy: ctx.setting<BaseStrategy>('general.worktree_base_ref_strategy'),
+    state: 'planned',
+    created_at: ctx.now,
+    updated_at: ctx.now,
+  }
+  await store.insert(row)
+  return row
+}
+
+async function chooseRepo(tx: Tx, task: Task, repoId: string | undefined) {
+  const repos = await projectStore(tx).repos(task.project_id, '', 50)
+  const [only, another] = repos
+  const chosen = repoId ? repos.find(({ id }) => id === repoId) : another ? undefined : only
+  if (chosen) return chosen
+  if (!only)
+    return refuse('RESOURCE_NOT_FOUND', `The project of ${handleOf(task)} has no repository.`, { hint: 'Register one with repo_add.' })
+  const handles = repos.map(({ handle }) => handle)
+  return refuse('INVALID_INPUT', `Which repository is ${handleOf(task)} to be done in?`, { hint: 'Give repo_id.', suggestions: handles })
+}
+
+export function workOf(tx: Tx, taskId: string): Promise<WorkRow | undefined> {
+  return workStore(tx).ofTask(taskId)
+}
+
+/** Undefined before it was made. */
+export async function placeOf(tx: Tx, row: WorkRow): Promise<Place | undefined> {
+  const repo = await projectStore(tx).repo(row.repo_id)
+  if (!repo) throw new Error(`work ${row.id} has no repository`)
+  return row.path === null ? undefined : { repo: repo.path, path: row.path, branch: row.branch }
+}
+
+/** What an effect takes along. */
+export async function workPlan(tx: Tx, row: WorkRow): Promise<WorkPlan> {
+  const repo = await projectStore(tx).repo(row.repo_id)
+  if (!repo) throw new Error(`work ${row.id} has no repository`)
+  const { id: work_id, name, path, branch, base_branch: base, strategy } = row
+  return { work_id, repo: repo.path, repo_handle: repo.handle, name, path, branch, base, strategy }
+}

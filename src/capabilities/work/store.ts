@@ -1,0 +1,53 @@
+import { tables } from '../../db/tables.ts'
+import type { Tx } from '../../kernel/storage.ts'
+import type { BaseStrategy } from '../../ports/git.ts'
+import type { WORK_STATES } from './schema.ts'
+
+/**
+ * One task's own worktree and branch.
+ *
+ * | state   | means                                                            |
+ * |---------|------------------------------------------------------------------|
+ * | planned | it has its names; nobody has told that it was made               |
+ * | made    | it was made at `path`, from `base_commit`                        |
+ * | removed | its folder was taken away; its branch and what was saved are there |
+ */
+export interface WorkRow {
+  id: string
+  task_id: string
+  repo_id: string
+  project_id: string
+  name: string
+  /** Null until it was made. */
+  path: string | null
+  branch: string
+  base_branch: string
+  /** Null until it was made. */
+  base_commit: string | null
+  strategy: BaseStrategy
+  state: (typeof WORK_STATES)[number]
+  created_at: number
+  updated_at: number
+}
+
+interface Tables {
+  works: WorkRow
+}
+
+export function workStore(tx: Tx) {
+  const db = tables<Tables>(tx)
+  return {
+    find: (id: string) => db.selectFrom('works').selectAll().where('id', '=', id).executeTakeFirst(),
+    ofTask: (task: string) => db.selectFrom('works').selectAll().where('task_id', '=', task).executeTakeFirst(),
+    list: (project: string | undefined, after: string, limit: number) => {
+      const all = db.selectFrom('works').selectAll().where('id', '>', after).orderBy('id').limit(limit)
+      return (project ? all.where('project_id', '=', project) : all).execute()
+    },
+    made: (project: string | undefined, limit: number) => {
+      const all = db.selectFrom('works').selectAll().where('state', '=', 'made').orderBy('id').limit(limit)
+      return (project ? all.where('project_id', '=', project) : all).execute()
+    },
+    insert: (row: WorkRow) => db.insertInto('works').values(row).execute(),
+    update: (id: string, changes: Partial<WorkRow>) => db.updateTable('works').set(changes).where('id', '=', id).execute(),
+  }
+}

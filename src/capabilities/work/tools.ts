@@ -1,0 +1,294 @@
+import { z } from 'zod'
+import { type Refusal, refuse } from '../../kernel/error.ts'
+import { iso, PageToken, text } from '../../kernel/schema.ts'
+import { defineTool, type LookContext, type RunContext, type WatchContext } from '../../kernel/tool.ts'
+import { GitRefusal, type Place, type WorkState } from '../../ports/git.ts'
+import { ProjectId, TaskId } from '../ids.ts'
+import { currentProject } from '../project/index.ts'
+import { handleOf, type TaskRow, taskStore } from '../task/index.ts'
+import { removeWork, undoWork } from './effects.ts'
+import { placeOf, workPlan } from './plan.ts'
+import { checkMayReadFiles, reasonToKeep } from './rules.ts'
+import { FileChange, RescueView, WorkView, workFailed, workRestored } from './schema.ts'
+import { type WorkRow, workStore } from './store.ts'
+
+const MOST_BYTES = 1_000_000
+const MOST_COLLECTED = 200
+const UNDO_MS = 120_000
+const FilePath = text(1_000).describe('Below the worktree')
+
+export const diff = defineTool({
+  name: 'diff_get',
+  title: 'Read the changes of a task',
+  description: 'What a task changed since it began, what is not committed too, as a list of files and a patch.',
+  input: z.strictObject({
+    task_id: TaskId,
+    path: FilePath.optional(),
+    max_bytes: z.int().min(100).max(MOST_BYTES).default(100_000).describe('Cut the patch there, at a whole line'),
+  }),
+  output: z.strictObject({
+    task_id: TaskId,
+    branch: z.string(),
+    base_commit: z.string(),
+    files: z.array(FileChange),
+    patch: z.string(),
+    cut: z.boolean(),
+  }),
+  example: { task_id: 'T-1' },
+  impact: 'read',
+  profile: 'viewer',
+  async look(ctx, input) {
+    const found = await readable(ctx, input.task_id)
+    if ('body' in found) return found
+    const { row, place, from } = found
+    const result = await asked(() => ctx.ports.git.diff(place, { from, path: input.path, bytes: input.max_bytes }))
+    if ('body' in result) return result
+    const { files, text: patch, cut } = result
+    return { task_id: row.task_id, branch: row.branch, base_commit: from, files, patch, cut }
+  },
+})
+
+export const readFile = defineTool({
+  name: 'file_read',
+  title: 'Read a file of a task',
+  description: 'A file as it is in the worktree of a task now.',
+  input: z.strictObject({ task_id: TaskId, path: FilePath, max_bytes: z.int().min(1).max(MOST_BYTES).default(100_000) }),
+  output: z.strictObject({
+    task_id: TaskId,
+    path: z.string(),
+    encoding: z.enum(['utf8', 'base64']),
+    content: z.string(),
+    size_bytes: z.int(),
+    cut: z.boolean(),
+  }),
+  example: { task_id: 'T-1', path: 'README.md' },
+  impact: 'read',
+  profile: 'viewer',
+  async look(ctx, input) {
+    const found = await readable(ctx, input.task_id)
+    if ('body' in found) return found
+    const { row, place } = found
+    const file = await asked(async () => (await ctx.ports.git.file(place, input.path, input.max_bytes)) ?? noFile(input.path))
+    if ('body' in file) return file
+    const content = decoded(file.bytes, file.cut)
+    return { task_id: row.task_id, path: input.path, ...content, size_bytes: file.size, cut: file.cut }
+  },
+})
+
+export const list = defineTool({
+  name: 'work_list',
+  title: 'List worktrees',
+  description: 'Worktrees of tasks with their size on disk, what is in them, and why each is kept or may go.',
+  input: z.strictObject({
+    project_id: ProjectId.optional().describe('Default: the current project'),
+    limit: z.int().min(1).max(50).default(20),
+    after: PageToken.optional(),
+  }),
+  output: z.strictObject({ works: z.array(WorkView), next: z.string().nullable() }),
+  example: {},
+  impact: 'read',
+  profile: 'viewer',
+  async look(ctx, { project_id, limit, after }) {
+    const project = project_id ?? (await currentProject(ctx.view, ctx.principal))
+    const rows = await workStore(ctx.view).list(project, after ?? '', limit)
+    const works = []
+    for (const row of rows) works.push(await view(ctx, row))
+    return { works, next: rows.length === limit ? (rows.at(-1)?.id ?? null) : null }
+  },
+})
+
+export const listRescues = defineTool({
+  name: 'rescue_list',
+  title: 'List what was saved of a task',
+  description: 'Trees that were saved before something was removed or replaced, newest first.',
+  input: z.strictObject({ task_id: TaskId }),
+  output: z.strictObject({ task_id: TaskId, rescues: z.array(RescueView) }),
+  example: { task_id: 'T-1' },
+  impact: 'read',
+  profile: 'viewer',
+  async look(ctx, input) {
+    const found = await readable(ctx, input.task_id)
+    if ('body' in found) return found
+    const saved = await asked(() => ctx.ports.git.rescues(found.place.repo, found.row.name))
+    if ('body' in saved) return saved
+    return { task_id: found.row.task_id, rescues: saved.map((rescue) => ({ ...rescue, at: iso(rescue.at) })) }
+  },
+})
+
+export const undo = defineTool({
+  name: 'work_undo',
+  title: 'Bring saved work back',
+  description: 'Put a saved tree back into the worktree of a task; what is there now is saved first. Default: the newest one.',
+  input: z.strictObject({ task_id: TaskId, ref: text(300).optional().describe('From rescue_list') }),
+  output: z.strictObject({ task_id: TaskId, ref: z.string().nullable(), restored: z.boolean(), message: z.string() }),
+  example: { task_id: 'T-1' },
+  impact: 'destructive',
+  profile: 'operator',
+  async run(ctx, { task_id, ref }) {
+    const { task, row } = await requireWork(ctx.tx, task_id)
+    if (row.state === 'planned' && row.path === null) return notMade(task)
+    if (ref !== undefined && !ref.startsWith(`refs/signalbox/rescue/${row.name}/`))
+      return refuse('INVALID_INPUT', `${ref} was not saved of ${handleOf(task)}.`, {
+        next_tool: 'rescue_list',
+        next_arguments: { task_id },
+      })
+    const request = ctx.id('undo')
+    const plan = await workPlan(ctx.tx, row)
+    ctx.enqueue(undoWork({ plan, ref: ref ?? null, asked_at: ctx.now, request }, { queue: row.repo_id }))
+    return { work_id: row.id, request }
+  },
+  watch: (ctx, { task_id }, { work_id, request }: { work_id: string; request: string }) => undone(ctx, task_id, work_id, request),
+})
+
+export const collect = defineTool({
+  name: 'work_collect',
+  title: 'Take away finished worktrees',
+  description: 'Remove worktrees of tasks that are done or deleted. Branches stay, and what is not committed is saved first.',
+  input: z.strictObject({ task_id: TaskId.optional().describe('Default: all of the current project') }),
+  output: z.strictObject({
+    collecting: z.array(z.string()).describe('Handles of tasks whose worktree is being removed'),
+    kept: z.array(z.strictObject({ handle: z.string(), reason: z.string() })),
+  }),
+  example: {},
+  impact: 'destructive',
+  profile: 'operator',
+  async run(ctx, { task_id }) {
+    const project = await currentProject(ctx.tx, ctx.principal)
+    const rows = task_id ? [(await requireWork(ctx.tx, task_id)).row] : await workStore(ctx.tx).made(project, MOST_COLLECTED)
+    const collecting: string[] = []
+    const kept: { handle: string; reason: string }[] = []
+    for (const row of rows) {
+      const task = await taskStore(ctx.tx).find(row.task_id)
+      const handle = task ? handleOf(task) : row.task_id
+      const reason = row.state === 'made' ? await reasonToKeep(ctx.tx, row) : 'There is no worktree.'
+      if (reason) kept.push({ handle, reason })
+      else {
+        await enqueueRemoval(ctx, row)
+        collecting.push(handle)
+      }
+    }
+    return { collecting, kept }
+  },
+})
+
+async function enqueueRemoval(ctx: RunContext, row: WorkRow): Promise<void> {
+  ctx.enqueue(removeWork({ plan: await workPlan(ctx.tx, row), request: ctx.id('removal') }, { queue: row.repo_id }))
+}
+
+/** The cursor comes first: an outcome that is told between the look and the wait is then seen by the wait. */
+async function undone(ctx: WatchContext, task_id: string, work_id: string, request: string) {
+  const filter = { subject: work_id, types: [workRestored.type, workFailed.type] }
+  const until = performance.now() + UNDO_MS
+  let cursor = await ctx.cursor()
+  let events = await ctx.recent(undefined, filter, 20)
+  for (;;) {
+    const outcome = events.find(({ data }) => data.request === request)
+    if (outcome?.type === workFailed.type) return refuse('CONFLICT', String(outcome.data.message), { hint: 'See work_list.' })
+    if (outcome) return { task_id, ref: String(outcome.data.ref), restored: true, message: 'It is back. What was there is in rescue_list.' }
+    const waited = await ctx.waitFor(cursor, filter, Math.max(1, until - performance.now()))
+    if (waited.ended !== 'events')
+      return { task_id, ref: null, restored: false, message: 'It is still being done; work.restored tells when.' }
+    events = waited.events
+    cursor = events.at(-1)?.cursor ?? cursor
+  }
+}
+
+async function requireWork(tx: RunContext['tx'], taskId: string): Promise<{ task: TaskRow; row: WorkRow }> {
+  const task = await taskStore(tx).find(taskId)
+  if (!task) throw refuse('RESOURCE_NOT_FOUND', `There is no task "${taskId}".`, { next_tool: 'task_list', next_arguments: {} })
+  const row = await workStore(tx).ofTask(task.id)
+  if (!row) throw notMade(task)
+  return { task, row }
+}
+
+/** A deleted task's work too: it may have to be saved. */
+async function readable(ctx: LookContext, taskId: string): Promise<{ row: WorkRow; place: Place; from: string } | Refusal> {
+  const { task, row } = await requireWork(ctx.view, taskId)
+  const denied = checkMayReadFiles(ctx.principal, task)
+  if (denied) return denied
+  const place = await placeOf(ctx.view, row)
+  return place && row.base_commit ? { row, place, from: row.base_commit } : notMade(task)
+}
+
+function notMade(task: TaskRow): Refusal {
+  return refuse('RESOURCE_NOT_FOUND', `${handleOf(task)} has no worktree yet.`, { hint: 'It gets one when somebody starts to work on it.' })
+}
+
+function noFile(path: string): never {
+  throw refuse('RESOURCE_NOT_FOUND', `There is no file "${path}" in the worktree.`, { hint: 'diff_get lists those that changed.' })
+}
+
+const ANSWERS = {
+  invalid: 'INVALID_INPUT',
+  foreign: 'CONFLICT',
+  missing: 'RESOURCE_NOT_FOUND',
+  busy: 'CONFLICT',
+  unsaved: 'CONFLICT',
+  failed: 'CONFLICT',
+} as const
+
+async function asked<T>(question: () => Promise<T>): Promise<T | Refusal> {
+  try {
+    return await question()
+  } catch (error) {
+    if (error instanceof GitRefusal) return refuse(ANSWERS[error.reason], error.message)
+    throw error
+  }
+}
+
+/** As text when all of it is; one that was cut may end in the middle of a character. */
+function decoded(bytes: Buffer, cut: boolean): { encoding: 'utf8' | 'base64'; content: string } {
+  try {
+    if (bytes.includes(0)) throw new TypeError('binary')
+    return { encoding: 'utf8', content: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes, { stream: cut }) }
+  } catch {
+    return { encoding: 'base64', content: bytes.toString('base64') }
+  }
+}
+
+async function view(ctx: LookContext, row: WorkRow): Promise<z.output<typeof WorkView>> {
+  const task = await taskStore(ctx.view).find(row.task_id)
+  const place = await placeOf(ctx.view, row)
+  const now = place && (await stateOf(ctx, row, place))
+  const seen = now && !('body' in now) ? now : undefined
+  const size = place && seen?.state === 'present' ? await ctx.ports.git.size(place) : null
+  const ahead = seen?.ahead ?? null
+  const keep = await reasonToKeep(ctx.view, row)
+  const trouble = now && 'body' in now ? now.body.message : undefined
+  const { id, task_id, repo_id, state, path, branch, base_branch, base_commit } = row
+  return {
+    id,
+    task_id,
+    handle: task ? handleOf(task) : task_id,
+    repo_id,
+    state,
+    path,
+    branch,
+    base_branch,
+    base_commit,
+    on_disk: seen?.state ?? 'unknown',
+    size_bytes: size,
+    dirty: seen?.dirty ?? null,
+    ahead,
+    collectable: state === 'made' && keep === undefined && seen !== undefined && seen.state !== 'foreign',
+    reason: trouble ?? keep ?? whyItMayGo(row, seen?.dirty ?? 0, ahead ?? 0),
+    created_at: iso(row.created_at),
+    updated_at: iso(row.updated_at),
+  }
+}
+
+/** Against the base branch; where that is only on the remote, against the commit that it began at. */
+async function stateOf(ctx: LookContext, row: WorkRow, place: Place): Promise<WorkState | Refusal> {
+  const state = await asked(() => ctx.ports.git.state(place, `refs/heads/${row.base_branch}`))
+  const { base_commit } = row
+  return 'body' in state && base_commit ? asked(() => ctx.ports.git.state(place, base_commit)) : state
+}
+
+function whyItMayGo(row: WorkRow, dirty: number, ahead: number): string {
+  if (row.state === 'planned') return 'It is not made yet.'
+  if (row.state === 'removed') return 'It was taken away; its branch is there.'
+  const landed = ahead
+    ? `its branch keeps ${ahead} commits that ${row.base_branch} does not have`
+    : `all its commits are on ${row.base_branch}`
+  return `Nobody needs it: ${landed}${dirty ? `, and ${dirty} files that are not committed will be saved` : ''}.`
+}
