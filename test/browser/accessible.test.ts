@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { afterEach, describe, expect, onTestFinished } from 'vitest'
+import { describe, expect, onTestFinished } from 'vitest'
 import { TestDaemon } from '../../src/testing/daemon.ts'
-import { endAgents } from './agents.ts'
 import { test, Visitor, withoutBrowser } from './support.ts'
 import { demo, firstVisit, tour } from './tour.ts'
 
@@ -35,8 +34,6 @@ const DESK = { colorScheme: 'light', viewport: { width: 1360, height: 850 } } as
 const PHONE = { colorScheme: 'dark', viewport: { width: 390, height: 844 } } as const
 
 describe.skipIf(withoutBrowser('[U10] screens for everybody'))('screens for everybody', () => {
-  afterEach<{ daemon: TestDaemon }>(({ daemon }) => endAgents(daemon))
-
   test('[U10] axe finds nothing serious on any screen, in any dialog and for whoever has nothing yet', async ({ browser, daemon }) => {
     const empty = await TestDaemon.start()
     onTestFinished(() => empty.remove())

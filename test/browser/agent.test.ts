@@ -1,7 +1,6 @@
-import { afterEach, describe, expect } from 'vitest'
-import type { TestDaemon } from '../../src/testing/daemon.ts'
+import { describe, expect } from 'vitest'
 import { until } from '../e2e/support.ts'
-import { agentTask, endAgents, said, startWith } from './agents.ts'
+import { agentTask, said, startWith } from './agents.ts'
 import { test, Visitor, withoutBrowser } from './support.ts'
 
 const HOSTILE = [
@@ -12,10 +11,8 @@ const HOSTILE = [
   'user\u202etxt.exe',
 ].join('\n')
 
-describe.skipIf(withoutBrowser('[U12] [U13] [U14] [U15] [S13] agents at work'))('agents at work', () => {
-  afterEach<{ daemon: TestDaemon }>(({ daemon }) => endAgents(daemon))
-
-  test('[U12] [U13] an agent is started, followed, written to, stopped and resumed on the page of its task', async ({
+describe.skipIf(withoutBrowser('[U12] [U13] [U14] [U15] [U16] [S13] agents at work'))('agents at work', () => {
+  test('[U12] [U13] [U16] an agent is started, followed, written to, stopped and resumed on the page of its task', async ({
     visitor,
     daemon,
   }) => {
@@ -24,6 +21,7 @@ describe.skipIf(withoutBrowser('[U12] [U13] [U14] [U15] [S13] agents at work'))(
       { if_resumed: { steps: [{ say: 'I am back.' }, { review: { summary: 'All **done**.' } }, { exit: {} }] } },
       { think: 'Hm.' },
       { write: { path: 'a.txt', text: 'a\n' } },
+      { write: { path: 'large.txt', text: 'line\n'.repeat(400) } },
       { usage: { input_tokens: 1_200, output_tokens: 300, cost_usd: 0.25 } },
       { say: 'READY' },
       { wait_message: { save: 'heard' } },
@@ -49,6 +47,16 @@ describe.skipIf(withoutBrowser('[U12] [U13] [U14] [U15] [S13] agents at work'))(
     expect(await call.getAttribute('aria-expanded')).toBe('false')
     await call.click()
     await transcript.getByText('done', { exact: true }).waitFor()
+
+    await page.getByRole('tab', { name: 'Changes' }).click()
+    const added = page.getByRole('region', { name: 'Changes of a.txt' })
+    await added.locator('.line-added', { hasText: 'a' }).waitFor()
+    expect(await page.locator('.totals').textContent()).toContain('2 files +401 lines −0')
+    const large = page.getByRole('button', { name: /^large\.txt.*\+400/ })
+    expect(await large.getAttribute('aria-expanded')).toBe('false')
+    await large.click()
+    await page.getByRole('region', { name: 'Changes of large.txt' }).locator('.line-added').nth(399).waitFor()
+    await page.getByRole('tab', { name: 'Transcript' }).click()
 
     await agent.getByLabel('Message to the agent').fill('use tabs')
     await agent.getByLabel('Message to the agent').press('Enter')
@@ -116,6 +124,7 @@ describe.skipIf(withoutBrowser('[U12] [U13] [U14] [U15] [S13] agents at work'))(
       { note: { text: HOSTILE } },
       { say: `LONG${'x'.repeat(30_000)}` },
       { run: { argv: ['printf', '%s', HOSTILE] } },
+      { write: { path: '<img src=x onerror=hacked=1>.txt', text: HOSTILE } },
       { limit: { message: `${HOSTILE} QUOTA`, resets_in_seconds: 3_600 } },
     )
     await said(daemon, task, 'QUOTA')
@@ -129,7 +138,7 @@ describe.skipIf(withoutBrowser('[U12] [U13] [U14] [U15] [S13] agents at work'))(
       expect(await page.evaluate('window.hacked'), where).toBe(undefined)
       expect(await page.locator('img, script:not([src]), a[href*="javascript:" i]').count(), where).toBe(0)
       expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'), `${where} is as wide as the screen`).toBe(true)
-      const unseen = `/(?![\\n\\t])[\\p{Cc}\\u202a-\\u202e\\u2066-\\u2069]/u.test(document.querySelector('.transcript, .agent')?.textContent ?? '')`
+      const unseen = `/(?![\\n\\t])[\\p{Cc}\\u202a-\\u202e\\u2066-\\u2069]/u.test(document.querySelector('.task-main')?.textContent ?? '')`
       expect(await page.evaluate(unseen), `${where} hides something`).toBe(false)
     }
     await unharmed('the end')
@@ -140,6 +149,9 @@ describe.skipIf(withoutBrowser('[U12] [U13] [U14] [U15] [S13] agents at work'))(
     await page.getByLabel('Search the transcript').fill('onerror')
     await page.getByRole('region', { name: 'Found' }).locator('mark').first().waitFor()
     await unharmed('what was found')
+    await page.getByRole('tab', { name: 'Changes' }).click()
+    await page.locator('.line-added', { hasText: '<script>hacked=1</script>' }).waitFor()
+    await unharmed('the changes')
     await page.getByRole('tab', { name: 'Usage' }).click()
     await page.getByRole('table', { name: 'Runs' }).getByText('onerror').waitFor()
     await unharmed('the runs')
@@ -172,7 +184,7 @@ describe.skipIf(withoutBrowser('[U12] [U13] [U14] [U15] [S13] agents at work'))(
     }
     await visitor.visit(`/task/${second}`)
     const agent = page.locator('.agent')
-    await agent.getByText('Queued, place 1 in the line').waitFor()
+    await agent.getByText(/^Queued, place \d+ in the line/).waitFor()
     await agent.getByRole('button', { name: 'Cancel' }).click()
     await agent.getByRole('status').getByText('Stopped').waitFor()
 

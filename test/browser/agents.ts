@@ -1,4 +1,3 @@
-import { rmSync } from 'node:fs'
 import type { TestDaemon } from '../../src/testing/daemon.ts'
 import { repository } from '../chaos/kill-runs.ts'
 import { until } from '../e2e/support.ts'
@@ -29,12 +28,4 @@ export function startWith(daemon: TestDaemon, task_id: string, ...steps: object[
 export async function said(daemon: TestDaemon, task_id: string, words: string): Promise<void> {
   const found = async () => (await daemon.call('transcript_search', { task_id, words })).entries.length > 0
   await until(found, `"${words}" in the transcript of ${task_id}: ${daemon.log}`)
-}
-
-/** They outlive the daemon: whoever takes it away ends them first. */
-export async function endAgents(daemon: TestDaemon): Promise<void> {
-  const { jobs } = await daemon.call('job_list', { states: ['queued', 'running'], limit: 200 })
-  for (const { id, action } of jobs) if (action !== 'stop_agent') await daemon.post('job_cancel', { job_id: id })
-  for (const { id } of jobs) await daemon.post('job_wait', { job_id: id, timeout_seconds: 20 })
-  for (const { path } of (await daemon.call('repo_list', { limit: 200 })).repos) rmSync(path, { recursive: true, force: true })
 }

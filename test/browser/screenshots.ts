@@ -2,7 +2,6 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { expect, vi } from 'vitest'
 import { TestDaemon } from '../../src/testing/daemon.ts'
-import { endAgents } from './agents.ts'
 import { test, Visitor } from './support.ts'
 import { demo, firstVisit, tour } from './tour.ts'
 
@@ -33,7 +32,6 @@ test('every screen in light and dark, on a desk and on a phone', async ({ browse
         await Promise.all([visitor.leave(), first.leave()])
       }
   } finally {
-    await endAgents(daemon)
     await Promise.all([daemon.remove(), empty.remove()])
   }
   writeFileSync(join(FOLDER, 'index.html'), contactSheet([...names]))

@@ -1,5 +1,6 @@
 import { defineTaskSections } from '../../ui/panel.ts'
 import { Changes } from './panel/changes.tsx'
-import { DIFF_TOOL } from './panel/diff.ts'
 
-export const taskSections = defineTaskSections({ tab: 'Changes', order: 30, needs: DIFF_TOOL, component: Changes })
+export const taskSections = defineTaskSections({ tab: 'Changes', order: 30, needs: 'diff_get', component: Changes })
+
+export { sentences } from './panel/sentences.tsx'

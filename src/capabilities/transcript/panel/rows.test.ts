@@ -10,7 +10,17 @@ const shape = (entries: Entry[]) =>
 describe('the rows of a transcript', () => {
   test('[U13] runs and turns begin where another begins, and a result stands with its call', () => {
     const entries = [entry('a', 1, 'agent'), entry('a', 2, 'tool_call'), entry('a', 3, 'tool_result'), entry('a', 4, 'agent', 2)]
-    expect(shape([...entries, entry('b', 1, 'agent')])).toEqual(['a', 'a turn 1', 'a1', 'a2=a3', 'a turn 2', 'a4', 'b', 'b turn 1', 'b1'])
+    expect(shape([...entries, entry('b', 1, 'agent')])).toEqual([
+      'run of a.1',
+      'turn of a.1',
+      'a1',
+      'a2=a3',
+      'turn of a.4',
+      'a4',
+      'run of b.1',
+      'turn of b.1',
+      'b1',
+    ])
   })
 
   test('[U13] of calls that were open together no result is given to one that may not be its own', () => {

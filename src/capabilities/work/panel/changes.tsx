@@ -7,7 +7,8 @@ import { Card } from '../../../ui/kit/page.tsx'
 import { visible } from '../../../ui/kit/plain.ts'
 import { Empty, Loaded, Skeleton } from '../../../ui/kit/states.tsx'
 import type { TaskOnPage } from '../../../ui/panel.ts'
-import { type Change, type Diff, linesOf, partOf, useDiff } from './diff.ts'
+import { type Change, type Diff, linesOf, partOf } from './patch.ts'
+import { useDiff } from './use-diff.ts'
 
 const LARGE_LINES = 300
 const MANY_FILES = 15

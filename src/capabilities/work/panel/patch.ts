@@ -1,39 +1,8 @@
-import type { ToolName } from '../../../ui/client.ts'
-import { useTool } from '../../../ui/live.tsx'
+import type { Output } from '../../../ui/client.ts'
 
+export type Diff = Pick<Output<'diff_get'>, 'files' | 'patch' | 'cut'>
 /** A file that a task changed. */
-export interface Change {
-  path: string
-  /** Its name before it was moved. */
-  from: string | null
-  /** A added, M changed, D deleted, R moved, T another kind of file. */
-  status: string
-  /** Lines; null of a binary file. */
-  added: number | null
-  removed: number | null
-}
-
-export interface Diff {
-  files: Change[]
-  /** As git prints it. */
-  patch: string
-  /** There is more of the patch than was asked for. */
-  cut: boolean
-}
-
-// The tool is not in the registry yet, so the typed client does not know it: until it is, the tab is not shown, because nobody may
-// call what is not there. When it is, this becomes the plain name and the cast below goes; the answer is expected to have the
-// fields of `Diff`.
-export const DIFF_TOOL = 'diff_get' as ToolName
-
-const REST_MS = 2_000
-
-/** What a task changed since it began, read again while its agent works; of one file alone with `path`. */
-export function useDiff(task: string, path?: string, enabled = true) {
-  const input = { task_id: task, path, max_bytes: path === undefined ? 200_000 : 1_000_000 }
-  const read = useTool(DIFF_TOOL, input as never, { follows: ['run', 'work'], about: task, rests: REST_MS, enabled })
-  return { ...read, data: read.data as Diff | undefined }
-}
+export type Change = Diff['files'][number]
 
 /** The part of the patch that is about a file; undefined when it was cut off, or when git writes its name otherwise. */
 export function partOf(diff: Diff, { path, from }: Change): string | undefined {
