@@ -9,8 +9,14 @@ export interface Sights {
   task: string
   /** Of a project without tasks. */
   emptyProject: string
-  /** Tasks by how it stands with their agent. */
-  agents?: { none: string; working: string; parked: string; handedIn: string }
+}
+
+/** Tasks by how it stands with their agent. */
+export interface AgentSights {
+  none: string
+  working: string
+  parked: string
+  handedIn: string
 }
 
 const LINK_USED = '/#link=sbx_link_0000000000000000000000000000000000000000000'
@@ -19,12 +25,9 @@ const LINK_USED = '/#link=sbx_link_0000000000000000000000000000000000000000000'
  * Every screen and everything that opens on one; yields the name of what is to be seen now. The screens are those that the
  * page itself offers, so a new one is on the tour by itself.
  */
-export async function* tour(visitor: Visitor, { task, emptyProject, agents }: Sights): AsyncGenerator<string> {
+export async function* tour(visitor: Visitor, { task, emptyProject }: Sights): AsyncGenerator<string> {
   const { page } = visitor
-  const close = async () => {
-    await page.keyboard.press('Escape')
-    await page.locator('.dialog, .menu').first().waitFor({ state: 'detached' })
-  }
+  const close = () => closed(visitor)
   await visitor.signIn()
   for (const path of await visitor.screens()) {
     await visitor.visit(path)
@@ -95,7 +98,6 @@ export async function* tour(visitor: Visitor, { task, emptyProject, agents }: Si
   await page.getByRole('alertdialog').waitFor()
   yield 'delete-task'
   await close()
-  if (agents) yield* agentTour(visitor, agents, close)
   visitor.expects(/status of 4\d\d .*task_(context|move)/, /(ERR_FAILED|status of 400) .*api\/events/)
   await visitor.visit('/board')
   const backlog = visitor.column('Backlog').locator('.task-card-menu').first()
@@ -122,9 +124,16 @@ export async function* tour(visitor: Visitor, { task, emptyProject, agents }: Si
   await page.unroute('**/api/events')
 }
 
-async function* agentTour(visitor: Visitor, agents: NonNullable<Sights['agents']>, close: () => Promise<void>): AsyncGenerator<string> {
+async function closed({ page }: Visitor): Promise<void> {
+  await page.keyboard.press('Escape')
+  await page.locator('.dialog, .menu').first().waitFor({ state: 'detached' })
+}
+
+/** What there is to see of agents at work. */
+export async function* agentTour(visitor: Visitor, agents: AgentSights): AsyncGenerator<string> {
   const { page } = visitor
-  await visitor.visit(`/task/${agents.none}`)
+  const close = () => closed(visitor)
+  await visitor.signIn(`/task/${agents.none}`)
   await page.getByRole('button', { name: 'Start agent' }).click()
   await page.getByRole('dialog').getByRole('radio').first().waitFor()
   await page.getByText('Limits of this run').click()
@@ -267,15 +276,25 @@ export async function demo(daemon: TestDaemon): Promise<Sights> {
   for (const [index, body] of NOTES.entries())
     await call('task_note', { task_id: task, body }, index === 1 ? daemon.token : agents.at(-1)?.token)
   await call('setting_update', { key: 'dashboard.sign_in_days', value: 14 })
-  await call('repo_add', { path: repository(), project_id: projects[0], checks: 'npm test' })
-  const none = (await call('task_create', { project_id: projects[0], title: 'Sort the reviews by date' })).handle as string
-  const agentTasks = { none, working: named('Show delivery'), parked: named('Pictures'), handedIn: named('Search') }
-  await call('budget_set', { task_id: agentTasks.working, cost_usd: 2, minutes: 90 })
-  for (const at of ['working', 'parked', 'handedIn'] as const) await startWith(daemon, agentTasks[at], ...SCRIPTS[at])
-  await said(daemon, agentTasks.working, 'Shall I round up')
-  await said(daemon, agentTasks.parked, 'limit')
-  await said(daemon, agentTasks.handedIn, 'is green')
-  return { task, emptyProject: projects[3] as string, agents: agentTasks }
+  return { task, emptyProject: projects[3] as string }
+}
+
+/** A project with real agents in it: one that waits for an answer, one without quota, one that is done. */
+export async function demoAgents(daemon: TestDaemon): Promise<AgentSights> {
+  const { project_id } = await daemon.call('project_create', { name: 'Delivery', description: 'From the door to the door.' })
+  await daemon.call('repo_add', { path: repository(), project_id, checks: 'npm test' })
+  const made = async (title: string) => (await daemon.call('task_create', { project_id, title })).handle as string
+  const working = await made('Show delivery times before the checkout')
+  const parked = await made('Pictures load when they come into view')
+  const handedIn = await made('Search finds words with a typo')
+  await daemon.call('budget_set', { task_id: working, cost_usd: 2, minutes: 90 })
+  await startWith(daemon, working, ...SCRIPTS.working)
+  await startWith(daemon, parked, ...SCRIPTS.parked)
+  await startWith(daemon, handedIn, ...SCRIPTS.handedIn)
+  await said(daemon, working, 'Shall I round up')
+  await said(daemon, parked, 'limit')
+  await said(daemon, handedIn, 'is green')
+  return { none: await made('Sort the reviews by date'), working, parked, handedIn }
 }
 
 const DELIVERY = [

@@ -116,14 +116,14 @@ export function MoveMenu({ task, onMove }: { task: Task; onMove(task: Task, to: 
         </button>
       }
     >
-      {taskMenus().map((Items) => (
-        <Items key={Items.name} task={task} />
-      ))}
       <MenuLabel>Move {task.handle} to</MenuLabel>
       {COLUMNS.filter(({ status }) => status !== task.status).map(({ status }) => (
         <MenuItem key={status} icon={ArrowRightLeft} onClick={() => onMove(task, status)}>
           {columnOf(status).title}
         </MenuItem>
+      ))}
+      {taskMenus().map((Items) => (
+        <Items key={Items.name} task={task} />
       ))}
     </Menu>
   )
