@@ -36,14 +36,27 @@ export function TailList<T>({ items, keyOf, estimate, onStart, className = '', l
   /** What is on the screen, and how far below its upper edge. */
   const seen = useRef<{ key: Key; below: number }[]>([])
 
+  // Until what is new has been measured. What grows later is something that was opened, and that is looked at where it is.
+  const growing = useRef(true)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: whenever there is something new
+  useLayoutEffect(() => {
+    growing.current = true
+    let frame = requestAnimationFrame(() => {
+      frame = requestAnimationFrame(() => {
+        growing.current = false
+      })
+    })
+    return () => cancelAnimationFrame(frame)
+  }, [items, follows])
   // biome-ignore lint/correctness/useExhaustiveDependencies: whenever it has grown
   useLayoutEffect(() => {
     const list = scroller.current
+    if (!growing.current) return
     // Drawn because somebody scrolls up, which is heard of only after this: they must not be taken back.
     if (!list || !follows || list.scrollTop < top.current - MOVED) return
     list.scrollTop = list.scrollHeight
     top.current = list.scrollTop
-  }, [follows, size, items.length])
+  }, [follows, size, items])
 
   // What is put on top must not push away what somebody reads further down.
   useLayoutEffect(() => {

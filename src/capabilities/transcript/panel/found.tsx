@@ -44,7 +44,7 @@ function Hit({ entry, words }: { entry: Entry; words: string }) {
   return (
     <article className="hit">
       <p className="hit-head muted">
-        {entry.name ? visible(entry.name) : entry.kind.replace('_', ' ')}, turn {entry.turn} <Time at={entry.at} />
+        {entry.name ? visible(entry.name) : entry.kind.replace('_', ' ')}, turn {entry.turn}, <Time at={entry.at} />
       </p>
       <p className="entry-text" dir="ltr">
         {from > 0 && '… '}
