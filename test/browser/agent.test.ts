@@ -36,6 +36,11 @@ describe.skipIf(withoutBrowser('[U12] [U13] [U14] [U15] [U16] [S13] agents at wo
     await agent.getByRole('button', { name: 'Start agent' }).click()
     const dialog = page.getByRole('dialog', { name: `Start an agent on ${task}` })
     expect(await dialog.getByRole('radio', { name: /Scripted agent/ }).isChecked()).toBe(true)
+    visitor.expects(/status of 4\d\d .*job_submit/)
+    await dialog.getByRole('radio', { name: /Any command/ }).check()
+    await dialog.getByRole('button', { name: 'Start the agent' }).click()
+    await dialog.getByRole('alert').getByText('arguments.options of command').waitFor()
+    await dialog.getByRole('radio', { name: /Scripted agent/ }).check()
     await dialog.getByRole('button', { name: 'Start the agent' }).click()
 
     const transcript = page.getByRole('region', { name: 'Transcript', exact: true })

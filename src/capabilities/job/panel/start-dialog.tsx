@@ -128,9 +128,11 @@ export function StartDialog({ task, open, resume, onClose, onStarted }: Props) {
 /** Which programs there are is looked up when somebody asks: they come and go. */
 function Harnesses({ chosen, children }: { chosen: string; children(list: Harness[], chosen: Harness | undefined): React.ReactNode }) {
   const actions = useTool('job_actions', {})
-  const preferred = useTool('setting_get', { key: 'runs.default_harness' }).data?.settings[0]?.value
+  const setting = useTool('setting_get', { key: 'runs.default_harness' })
+  const preferred = setting.data?.settings[0]?.value
+  // Both first: what is chosen must not become another under somebody's hand.
   return (
-    <Loaded read={actions}>
+    <Loaded read={{ ...actions, data: setting.isPending ? undefined : actions.data }}>
       {({ harnesses }) => {
         const rank = ({ name, available }: Harness) => (available ? (name === preferred ? 0 : 1) : 2)
         const sorted = harnesses.toSorted((a, b) => rank(a) - rank(b))
