@@ -46,6 +46,17 @@ export function read<N extends ToolName>(tool: N, input: Input<N>, signal: Abort
   return call(tool, input, { signal: AbortSignal.any([signal, AbortSignal.timeout(PATIENCE_MS)]) })
 }
 
+/** The names of what whoever is signed in may call. */
+export async function permitted(signal: AbortSignal): Promise<string[]> {
+  const headers = { authorization: `Bearer ${session.current()?.token}` }
+  const answer = await fetch('/api/tools', { headers, signal }).then(
+    (response) => response.json() as Promise<{ ok: true; tools: { name: string }[] } | { ok: false; error: ErrorBody }>,
+    () => ({ ok: false as const, error: UNREACHABLE }),
+  )
+  if (!answer.ok) throw new CallError(answer.error)
+  return answer.tools.map(({ name }) => name)
+}
+
 /** Whose token this is, before it is kept. */
 export async function check(token: string): Promise<Output<'agent_me'>> {
   const answer = await post('agent_me', {}, token)

@@ -9,7 +9,7 @@ import {
   useQueryClient,
 } from '@tanstack/react-query'
 import { createContext, type ReactNode, useContext, useEffect, useRef, useState } from 'react'
-import { type CallError, call, type Input, type Output, read, type ToolName } from './client.ts'
+import { type CallError, call, type Input, type Output, permitted, read, type ToolName } from './client.ts'
 import { showError, showSuccess } from './kit/toasts.tsx'
 import { EventStream, type LiveEvent, type StreamState } from './stream.ts'
 
@@ -41,7 +41,7 @@ export function LiveProvider({ token, onRefused, children }: { token: string; on
     const stream = new EventStream(token, {
       events(events) {
         for (const listener of listeners.current) listener(events)
-        refresher.changed(events.map((event) => event.type))
+        refresher.changed(events)
       },
       state(next) {
         setState(next)
@@ -68,7 +68,7 @@ export function LiveProvider({ token, onRefused, children }: { token: string; on
     listeners.current.add(listener)
     return () => void listeners.current.delete(listener)
   })
-  const changed = (noun: string) => refresher.changed([noun])
+  const changed = (noun: string) => refresher.changed([{ type: noun }])
   return <Live value={{ state, replaced, subscribe, changed }}>{children}</Live>
 }
 
@@ -92,17 +92,31 @@ export function useEvents(listener: Listener): void {
 interface ReadOptions {
   /** Nouns whose events change the answer; default: the tool's own. */
   follows?: string[]
+  /** Of this task alone: what the agents of others do changes nothing here. */
+  about?: string
+  /** From one reading to the next, for what changes with every line that an agent prints. */
+  rests?: number
   enabled?: boolean
 }
 
 /** What a read tool answers, kept fresh by the stream. */
-export function useTool<N extends ToolName>(tool: N, input: Input<N>, { follows, enabled }: ReadOptions = {}) {
+export function useTool<N extends ToolName>(tool: N, input: Input<N>, { follows, about, rests, enabled }: ReadOptions = {}) {
   return useQuery<Output<N>, CallError>({
     queryKey: [tool, input],
     queryFn: ({ signal }) => read(tool, input, signal),
-    meta: { follows: follows ?? [nounOf(tool)] },
+    meta: { follows: follows ?? [nounOf(tool)], about, rests },
     enabled,
   })
+}
+
+/** Whether whoever is signed in may call a tool; undefined while that is not known. What may not be done is not offered. */
+export function useMay(): (tool: ToolName) => boolean | undefined {
+  const { data, isError } = useQuery<string[], CallError>({
+    queryKey: ['tools'],
+    queryFn: ({ signal }) => permitted(signal),
+    meta: { follows: ['person', 'setting'] },
+  })
+  return (tool) => data?.includes(tool) ?? (isError ? false : undefined)
 }
 
 /** A read that takes its time: made when somebody asks for it, and not again by itself. */
@@ -202,9 +216,8 @@ class Refresher {
     this.#queries = queries
   }
 
-  /** Types of events, or nouns alone. */
-  changed(types: string[]): void {
-    for (const query of this.#queries.getQueryCache().findAll({ predicate: ({ queryKey, meta }) => follows(queryKey, meta, types) })) {
+  changed(changes: Change[]): void {
+    for (const query of this.#queries.getQueryCache().findAll({ predicate: ({ queryKey, meta }) => follows(queryKey, meta, changes) })) {
       if (this.#reading.has(query.queryHash)) this.#reading.set(query.queryHash, true)
       else void this.#read(query)
     }
@@ -231,10 +244,20 @@ class Refresher {
 
 const rest = (ms: number) => new Promise<void>((resolve) => (ms ? setTimeout(resolve, ms) : resolve()))
 
-function follows(key: QueryKey, meta: Record<string, unknown> | undefined, types: string[]): boolean {
+/** An event, or a noun of which it is not known what of it changed. */
+interface Change {
+  type: string
+  task_id?: string | null
+}
+
+function follows(key: QueryKey, meta: Record<string, unknown> | undefined, changes: Change[]): boolean {
   const followed = (meta?.follows as string[] | undefined) ?? [nounOf(String(key[0]))]
   const ignored = (meta?.ignores as string[] | undefined) ?? []
-  return types.some((type) => followed.includes(nounOf(type)) && !ignored.includes(type))
+  const about = meta?.about
+  return changes.some(
+    ({ type, task_id }) =>
+      followed.includes(nounOf(type)) && !ignored.includes(type) && (about === undefined || task_id === undefined || task_id === about),
+  )
 }
 
 /** `task` of `task_move` and of `task.moved`. */

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 import { describe, expect, onTestFinished } from 'vitest'
 import { TestDaemon } from '../../src/testing/daemon.ts'
 import { test, Visitor, withoutBrowser } from './support.ts'
-import { demo, firstVisit, tour } from './tour.ts'
+import { agentTour, demo, demoAgents, firstVisit, tour } from './tour.ts'
 
 const AXE = `${readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')};0`
 /** Nothing of content: they catch the focus at the edge of what is open, and pass it on. */
@@ -49,6 +49,20 @@ describe.skipIf(withoutBrowser('[U10] screens for everybody'))('screens for ever
     expect(found).toEqual([])
     expect(seen).toEqual(expect.arrayContaining(['board', 'task', 'sign-in', 'palette', 'lost', 'calls', 'invite-agent', 'first-board']))
     await Promise.all([visitor.leave(), first.leave()])
+  })
+
+  test('[U10] nor where agents work, in light and in the dark', async ({ browser, daemon }) => {
+    const agents = await demoAgents(daemon)
+    const [desk, phone] = [await Visitor.open(browser, daemon, DESK), await Visitor.open(browser, daemon, PHONE)]
+    const found: string[] = []
+    for await (const name of agentTour(desk, agents)) found.push(...(await faults(desk, name)))
+    await phone.signIn(`/task/${agents.working}?tab=Transcript`)
+    for (const tab of ['Transcript', 'Changes']) {
+      await phone.visit(`/task/${agents.working}?tab=${tab}`)
+      found.push(...(await faults(phone, tab)))
+    }
+    expect(found).toEqual([])
+    await Promise.all([desk.leave(), phone.leave()])
   })
 
   test('[U10] nor in the dark, on a phone', async ({ browser, daemon }) => {

@@ -1,4 +1,6 @@
 import type { TestDaemon } from '../../src/testing/daemon.ts'
+import { repository } from '../chaos/kill-runs.ts'
+import { said, startWith } from './agents.ts'
 import type { Visitor } from './support.ts'
 
 /** What the tour needs to know of the data. */
@@ -9,6 +11,14 @@ export interface Sights {
   emptyProject: string
 }
 
+/** Tasks by how it stands with their agent. */
+export interface AgentSights {
+  none: string
+  working: string
+  parked: string
+  handedIn: string
+}
+
 const LINK_USED = '/#link=sbx_link_0000000000000000000000000000000000000000000'
 
 /**
@@ -17,10 +27,7 @@ const LINK_USED = '/#link=sbx_link_0000000000000000000000000000000000000000000'
  */
 export async function* tour(visitor: Visitor, { task, emptyProject }: Sights): AsyncGenerator<string> {
   const { page } = visitor
-  const close = async () => {
-    await page.keyboard.press('Escape')
-    await page.locator('.dialog, .menu').first().waitFor({ state: 'detached' })
-  }
+  const close = () => closed(visitor)
   await visitor.signIn()
   for (const path of await visitor.screens()) {
     await visitor.visit(path)
@@ -115,6 +122,49 @@ export async function* tour(visitor: Visitor, { task, emptyProject }: Sights): A
   await page.locator('[data-task]').first().waitFor()
   yield 'lost'
   await page.unroute('**/api/events')
+}
+
+async function closed({ page }: Visitor): Promise<void> {
+  await page.keyboard.press('Escape')
+  await page.locator('.dialog, .menu').first().waitFor({ state: 'detached' })
+}
+
+/** What there is to see of agents at work. */
+export async function* agentTour(visitor: Visitor, agents: AgentSights): AsyncGenerator<string> {
+  const { page } = visitor
+  const close = () => closed(visitor)
+  await visitor.signIn(`/task/${agents.none}`)
+  await page.getByRole('button', { name: 'Start agent' }).click()
+  await page.getByRole('dialog').getByRole('radio').first().waitFor()
+  await page.getByText('Limits of this run').click()
+  yield 'start-agent'
+  await close()
+  await visitor.visit(`/task/${agents.working}?tab=Transcript`)
+  await page.getByText('Shall I round up').waitFor()
+  await page.getByRole('button', { name: /^run / }).click()
+  yield 'task-running'
+  await page.getByLabel('Search the transcript').fill('hours')
+  await page.locator('.hit').first().waitFor()
+  yield 'transcript-found'
+  await page.locator('.agent').getByRole('button', { name: 'Stop' }).click()
+  await page.getByRole('alertdialog').waitFor()
+  yield 'stop-agent'
+  await close()
+  await page.getByRole('tab', { name: 'Usage' }).click()
+  await page.locator('.budget meter').first().waitFor()
+  yield 'task-usage'
+  await page.getByRole('button', { name: 'Change' }).click()
+  await page.getByRole('dialog').waitFor()
+  yield 'budget'
+  await close()
+  await visitor.visit(`/task/${agents.working}?tab=Changes`)
+  yield 'task-changes'
+  await visitor.visit(`/task/${agents.parked}`)
+  await page.getByText('Parked').waitFor()
+  yield 'task-parked'
+  await visitor.visit(`/task/${agents.handedIn}?tab=Reviews`)
+  await page.locator('.rounds').waitFor()
+  yield 'task-reviews'
 }
 
 /** What somebody sees before there is anything. */
@@ -227,4 +277,65 @@ export async function demo(daemon: TestDaemon): Promise<Sights> {
     await call('task_note', { task_id: task, body }, index === 1 ? daemon.token : agents.at(-1)?.token)
   await call('setting_update', { key: 'dashboard.sign_in_days', value: 14 })
   return { task, emptyProject: projects[3] as string }
+}
+
+/** A project with real agents in it: one that waits for an answer, one without quota, one that is done. */
+export async function demoAgents(daemon: TestDaemon): Promise<AgentSights> {
+  const { project_id } = await daemon.call('project_create', { name: 'Delivery', description: 'From the door to the door.' })
+  await daemon.call('repo_add', { path: repository(), project_id, checks: 'npm test' })
+  const made = async (title: string) => (await daemon.call('task_create', { project_id, title })).handle as string
+  const working = await made('Show delivery times before the checkout')
+  const parked = await made('Pictures load when they come into view')
+  const handedIn = await made('Search finds words with a typo')
+  await daemon.call('budget_set', { task_id: working, cost_usd: 2, minutes: 90 })
+  await startWith(daemon, working, ...SCRIPTS.working)
+  await startWith(daemon, parked, ...SCRIPTS.parked)
+  await startWith(daemon, handedIn, ...SCRIPTS.handedIn)
+  await said(daemon, working, 'Shall I round up')
+  await said(daemon, parked, 'limit')
+  await said(daemon, handedIn, 'is green')
+  return { none: await made('Sort the reviews by date'), working, parked, handedIn }
+}
+
+const DELIVERY = [
+  'export interface Slot {',
+  '  from: Date',
+  '  to: Date',
+  '}',
+  '',
+  '/** The first slot in which the parcel can arrive. */',
+  'export function firstSlot(ordered: Date, hours: number): Slot {',
+  '  const from = new Date(ordered.getTime() + hours * 3_600_000)',
+  '  return { from, to: new Date(from.getTime() + 2 * 3_600_000) }',
+  '}',
+  '',
+].join('\n')
+
+const SCRIPTS = {
+  working: [
+    { say: 'I read the checkout first. The delivery service answers in hours, the page shows days.' },
+    { think: 'The conversion belongs into one place. checkout.ts has two callers, both on the server.' },
+    { run: { argv: ['git', 'log', '--oneline'] } },
+    { write: { path: 'src/delivery.ts', text: DELIVERY } },
+    { write: { path: 'README.md', text: '# Shop\n\nDelivery times are in `src/delivery.ts`.\n' } },
+    { usage: { input_tokens: 48_200, output_tokens: 3_100, cost_usd: 0.61 } },
+    { turn: {} },
+    { say: 'The function is there, with a slot of two hours.\nShall I round up to the next full hour?' },
+    { wait_message: { timeout_seconds: 36_000 } },
+  ],
+  parked: [
+    { say: 'I look for the pictures that are loaded at once.' },
+    { usage: { input_tokens: 9_000, output_tokens: 700, cost_usd: 0.08 } },
+    { limit: { message: 'The usage limit of your plan is reached.', resets_in_seconds: 7_200 } },
+  ],
+  handedIn: [
+    { write: { path: 'search.ts', text: 'export const distance = 2\n' } },
+    { commit: { message: 'search: forgive a typo' } },
+    {
+      review: {
+        summary:
+          'Words with **up to two** wrong letters are found:\n\n- titles and descriptions are searched\n- what was looked for instead is said above the results\n\n`npm test` is green.',
+      },
+    },
+  ],
 }

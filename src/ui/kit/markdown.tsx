@@ -1,6 +1,7 @@
 import type { ReactNode } from 'react'
 import Render from 'react-markdown'
 import gfm from 'remark-gfm'
+import { visible } from './plain.ts'
 
 /** Text that an agent or a person wrote. HTML in it is shown as text, an image is a link to it, links say where they lead. */
 export function Markdown({ text }: { text: string }) {
@@ -13,7 +14,7 @@ export function Markdown({ text }: { text: string }) {
           img: ({ src, alt }) => <Away to={typeof src === 'string' ? src : undefined}>{alt || src}</Away>,
         }}
       >
-        {text}
+        {visible(text)}
       </Render>
     </div>
   )

@@ -5,6 +5,8 @@ interface Tab {
   id: string
   title: string
   content: ReactNode
+  /** Stays as it is while another one is open: somebody may have typed something there. */
+  keep?: boolean
 }
 
 /** Several views in one place; which of them is open stands in the address, so it is the caller's. */
@@ -18,8 +20,8 @@ export function Tabs({ label, tabs, open, onOpen }: { label: string; tabs: Tab[]
           </Base.Tab>
         ))}
       </Base.List>
-      {tabs.map(({ id, content }) => (
-        <Base.Panel key={id} value={id} className="tab-panel">
+      {tabs.map(({ id, content, keep }) => (
+        <Base.Panel key={id} value={id} keepMounted={keep} className="tab-panel">
           {content}
         </Base.Panel>
       ))}

@@ -12,7 +12,22 @@ import { newestFirst, withNew } from './log-data.ts'
 
 type Noun = ToolName extends `${infer N}_${string}` ? N : never
 
-const NOUNS: Noun[] = ['task', 'plan', 'project', 'repo', 'agent', 'person', 'token', 'setting', 'decision', 'effect']
+const NOUNS: Noun[] = [
+  'task',
+  'plan',
+  'project',
+  'repo',
+  'agent',
+  'person',
+  'token',
+  'setting',
+  'decision',
+  'effect',
+  'job',
+  'run',
+  'review',
+  'budget',
+]
 
 interface Props {
   filter: Filter

@@ -32,8 +32,9 @@ export function useBoard(project: string | undefined) {
     queryKey: key,
     queryFn: ({ signal }) => read(project, signal),
     structuralSharing: (before, after) => newest(before as BoardRows | undefined, after as BoardRows),
-    // A note is on no card. The whole board is a big reading: what is on it already moves at once, by the delta.
-    meta: { follows: ['task'], ignores: ['task.noted'], rests: REST_MS },
+    // Neither a note nor what an agent prints is on a card; whether one works on it is what jobs tell.
+    // The whole board is a big reading: what is on it already moves at once, by the delta.
+    meta: { follows: ['task', 'job'], ignores: ['task.noted'], rests: REST_MS },
   })
 }
 

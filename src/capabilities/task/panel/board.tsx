@@ -108,6 +108,9 @@ function Filters({ filter, setFilter, projects, search }: FiltersProps) {
         <option value="">Anything</option>
         <option value="human">Needs you</option>
         <option value="running">Running</option>
+        <option value="stalled">Stalled</option>
+        <option value="queued">Queued</option>
+        <option value="quota">Out of quota</option>
         <option value="dependency">Waiting</option>
       </FilterSelect>
       {agents.length > 0 && (

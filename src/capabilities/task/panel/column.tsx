@@ -7,6 +7,7 @@ import { useRef } from 'react'
 import { Badge, type Tone } from '../../../ui/kit/badge.tsx'
 import { Menu, MenuItem, MenuLabel } from '../../../ui/kit/menu.tsx'
 import { Who } from '../../../ui/kit/who.tsx'
+import { taskMenus } from '../../../ui/panels.ts'
 import type { Status } from '../schema.ts'
 import type { Task } from './board-data.ts'
 import { attentionOf, COLUMNS, columnOf } from './words.ts'
@@ -96,6 +97,7 @@ function TaskCard({ task, onMove }: { task: Task; onMove(task: Task, to: Status)
         {attention && (
           <Badge tone={attention.tone} icon={attention.icon} title={attention.title}>
             {attention.text}
+            {task.attention_detail && <span className="visually-hidden">: {task.attention_detail}</span>}
           </Badge>
         )}
         {task.assignee_id && <Who id={task.assignee_id} />}
@@ -119,6 +121,9 @@ export function MoveMenu({ task, onMove }: { task: Task; onMove(task: Task, to: 
         <MenuItem key={status} icon={ArrowRightLeft} onClick={() => onMove(task, status)}>
           {columnOf(status).title}
         </MenuItem>
+      ))}
+      {taskMenus().map((Items) => (
+        <Items key={Items.name} task={task} />
       ))}
     </Menu>
   )

@@ -1,7 +1,7 @@
 import './task-page.css'
-import { Link, useNavigate, useParams } from '@tanstack/react-router'
+import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router'
 import { ArrowLeft, CheckCheck, Pencil, Send, Trash2 } from 'lucide-react'
-import { useState } from 'react'
+import { Fragment, useState } from 'react'
 import { useForm } from 'react-hook-form'
 import type { Output } from '../../../ui/client.ts'
 import { Badge } from '../../../ui/kit/badge.tsx'
@@ -11,25 +11,37 @@ import { TextArea } from '../../../ui/kit/field.tsx'
 import { Markdown } from '../../../ui/kit/markdown.tsx'
 import { Card, Page } from '../../../ui/kit/page.tsx'
 import { Loaded } from '../../../ui/kit/states.tsx'
+import { Tabs } from '../../../ui/kit/tabs.tsx'
 import { Time } from '../../../ui/kit/time.tsx'
 import { useEverybody, Who } from '../../../ui/kit/who.tsx'
-import { useAction, useTool } from '../../../ui/live.tsx'
+import { useAction, useMay, useTool } from '../../../ui/live.tsx'
+import type { TaskOnPage, TaskSection } from '../../../ui/panel.ts'
+import { taskSections } from '../../../ui/panels.ts'
 import { EventLine } from '../../../ui/shell/event-line.tsx'
 import type { Status } from '../schema.ts'
 import { CloseDialog } from './close-dialog.tsx'
 import { EditTask } from './edit-task.tsx'
 import { attentionOf, COLUMNS, columnOf } from './words.ts'
 
-export type FullTask = Output<'task_context'>['task']
+export type FullTask = TaskOnPage
 
 export function TaskPage() {
   const { task } = useParams({ strict: false }) as { task: string }
-  const context = useTool('task_context', { task_id: task }, { follows: ['task', 'agent'] })
-  return <Loaded read={context}>{(found) => <TaskView key={found.task.id} context={found} />}</Loaded>
+  const context = useTool('task_context', { task_id: task }, { follows: ['task', 'agent', 'job', 'review', 'budget'] })
+  // A tab that turns out not to be there must not have been open for a moment.
+  const known = useMay()('task_context') !== undefined
+  return (
+    <Loaded read={{ ...context, data: known ? context.data : undefined }}>
+      {(found) => <TaskView key={found.task.id} context={found} />}
+    </Loaded>
+  )
 }
 
 function TaskView({ context: { task, project, history } }: { context: Output<'task_context'> }) {
   const [editing, setEditing] = useState(false)
+  const sections = useSections()
+  const [open, openTab] = useTab(task, tabsOf(sections))
+  const show = (shown: TaskSection[]) => shown.map(({ component: Section, order }) => <Section key={order} task={task} openTab={openTab} />)
   const column = columnOf(task.status)
   const attention = attentionOf(task)
   return (
@@ -59,37 +71,90 @@ function TaskView({ context: { task, project, history } }: { context: Output<'ta
     >
       <div className="task-page">
         <div className="task-main">
-          <Card title="Description">
-            <div className="card-body">
-              {task.description ? <Markdown text={task.description} /> : <p className="muted">Nothing was written yet.</p>}
-            </div>
-          </Card>
-          {task.acceptance_criteria.length > 0 && (
-            <Card title="Acceptance criteria">
-              <ul className="criteria card-body">
-                {task.acceptance_criteria.map((criterion) => (
-                  <li key={criterion}>
-                    <CheckCheck aria-hidden /> {criterion}
-                  </li>
-                ))}
-              </ul>
-            </Card>
-          )}
-          <Notes task={task} />
-          <Card title="History">
-            <ul className="card-body history">
-              {[...history].reverse().map((event) => (
-                <li key={event.cursor}>
-                  <EventLine event={event} />
-                </li>
-              ))}
-            </ul>
-          </Card>
+          {show(sections.filter(({ tab }) => !tab))}
+          <Tabs
+            label={task.handle}
+            open={open}
+            onOpen={openTab}
+            tabs={[
+              { id: OVERVIEW, title: OVERVIEW, content: <Overview task={task} history={history} />, keep: true },
+              ...tabsOf(sections).map((tab) => ({
+                id: tab,
+                title: tab,
+                content: <Fragment key={tab}>{show(sections.filter((section) => section.tab === tab))}</Fragment>,
+              })),
+            ]}
+          />
         </div>
         <Facts task={task} />
       </div>
       <EditTask task={task} open={editing} onClose={() => setEditing(false)} />
     </Page>
+  )
+}
+
+const OVERVIEW = 'Overview'
+
+/** Which tab is open stands in the address. */
+function useTab(task: FullTask, tabs: string[]): [string, (tab: string) => void] {
+  const { tab } = useSearch({ strict: false }) as { tab?: string }
+  const navigate = useNavigate()
+  const open = (next: string) =>
+    void navigate({
+      to: '/task/$task',
+      params: { task: task.handle },
+      search: next === OVERVIEW ? {} : { tab: next },
+      replace: true,
+      resetScroll: false,
+    })
+  return [tabs.find((name) => name === tab) ?? OVERVIEW, open]
+}
+
+function useSections(): TaskSection[] {
+  const may = useMay()
+  return taskSections().filter(({ needs }) => may(needs))
+}
+
+function tabsOf(sections: TaskSection[]): string[] {
+  return [...new Set(sections.flatMap(({ tab }) => tab ?? []))]
+}
+
+/** Every batch of lines is one: the transcript shows them better. */
+const TOO_MANY = 'run.progressed'
+
+function Overview({ task, history }: { task: FullTask; history: Output<'task_context'>['history'] }) {
+  return (
+    <>
+      <Card title="Description">
+        <div className="card-body">
+          {task.description ? <Markdown text={task.description} /> : <p className="muted">Nothing was written yet.</p>}
+        </div>
+      </Card>
+      {task.acceptance_criteria.length > 0 && (
+        <Card title="Acceptance criteria">
+          <ul className="criteria card-body">
+            {task.acceptance_criteria.map((criterion) => (
+              <li key={criterion}>
+                <CheckCheck aria-hidden /> {criterion}
+              </li>
+            ))}
+          </ul>
+        </Card>
+      )}
+      <Notes task={task} />
+      <Card title="History">
+        <ul className="card-body history">
+          {history
+            .filter(({ type }) => type !== TOO_MANY)
+            .reverse()
+            .map((event) => (
+              <li key={event.cursor}>
+                <EventLine event={event} />
+              </li>
+            ))}
+        </ul>
+      </Card>
+    </>
   )
 }
 

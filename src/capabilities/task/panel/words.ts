@@ -1,4 +1,4 @@
-import { Ban, CircleDot, type LucideIcon, TrainFront, UserRound } from 'lucide-react'
+import { Ban, CircleDot, CirclePause, Hourglass, type LucideIcon, TrainFront, TriangleAlert, UserRound } from 'lucide-react'
 import type { Tone } from '../../../ui/kit/badge.tsx'
 import type { Status } from '../schema.ts'
 import type { Task } from './board-data.ts'
@@ -21,11 +21,19 @@ interface Words {
 
 /** What moves this next, in words. */
 export function attentionOf(task: Task): Words | undefined {
-  if (task.attention === 'running') return { tone: 'green', icon: TrainFront, text: 'running', title: 'An agent works on it' }
-  if (task.attention === 'dependency')
-    return { tone: 'red', icon: Ban, text: `waits for ${task.blocked_by.join(', ')}`, title: 'It can go on when those are done' }
-  if (task.attention === 'human') return { tone: 'amber', icon: UserRound, text: 'needs you', title: 'Nothing moves it but a person' }
-  return undefined
+  if (task.attention === null) return undefined
+  const words = ATTENTION[task.attention]
+  const text = task.attention === 'dependency' ? `waits for ${task.blocked_by.join(', ')}` : words.text
+  return { ...words, text, title: task.attention_detail ?? words.title }
+}
+
+const ATTENTION: Record<NonNullable<Task['attention']>, Words> = {
+  running: { tone: 'green', icon: TrainFront, text: 'running', title: 'An agent works on it' },
+  queued: { tone: 'blue', icon: Hourglass, text: 'queued', title: 'It waits for a free place' },
+  quota: { tone: 'amber', icon: CirclePause, text: 'quota', title: 'The provider gives no more for now' },
+  stalled: { tone: 'red', icon: TriangleAlert, text: 'stalled', title: 'The agent has been silent for long' },
+  dependency: { tone: 'red', icon: Ban, text: 'waits', title: 'It can go on when those are done' },
+  human: { tone: 'amber', icon: UserRound, text: 'needs you', title: 'Nothing moves it but a person' },
 }
 
 export const PRIORITY: Record<Task['priority'], Words> = {

@@ -1,0 +1,21 @@
+import { Link } from '@tanstack/react-router'
+import { Who } from '../../../ui/kit/who.tsx'
+import type { Sentences } from '../../../ui/panel.ts'
+
+export const sentences: Sentences = {
+  'review.requested': ({ actor, data }) => (
+    <>
+      <strong>asked for review</strong> of{' '}
+      <Link to="/task/$task" params={{ task: String(data.handle) }} className="mono">
+        {String(data.handle)}
+      </Link>{' '}
+      <span className="muted">round {String(data.round)}</span>
+      {data.requested_by !== actor && (
+        <span className="muted">
+          {' '}
+          for <Who id={String(data.requested_by)} />
+        </span>
+      )}
+    </>
+  ),
+}
