@@ -108,7 +108,7 @@ describe.skipIf(withoutBrowser('[U12] [U13] [U14] [U15] [U16] [S13] agents at wo
     }
     await until(top, 'the first line')
     await transcript.getByText('line 1 of many', { exact: true }).waitFor()
-    await daemon.call('job_submit', { task_id: task, action: 'message_agent', arguments: { message: 'go on' } })
+    await daemon.call('job_submit', { task_id: task, action: 'message_agent', message: 'go on' })
     await said(daemon, task, 'one more')
     await transcript.getByText('line 1 of many', { exact: true }).waitFor()
     await page.getByRole('button', { name: 'Jump to the newest' }).click()

@@ -21,7 +21,7 @@ export const start = (daemon: TestDaemon, task_id: string) => daemon.call('job_s
 /** With a script that is longer than a description may be. */
 export function startWith(daemon: TestDaemon, task_id: string, ...steps: object[]) {
   const options = { script: JSON.stringify(steps) }
-  return daemon.call('job_submit', { task_id, action: 'start_agent', arguments: { harness: 'scripted', options } })
+  return daemon.call('job_submit', { task_id, action: 'start_agent', harness: 'scripted', options })
 }
 
 /** When the transcript has it. */

@@ -303,7 +303,7 @@ function fold(run: RunRow, events: z.output<typeof HarnessEvent>[], unknownReset
         break
       case 'tool_result':
         changed.open_calls = Math.max(0, changed.open_calls - 1)
-        said.push({ turn: changed.turns, kind: 'tool_result', body: event.output })
+        said.push({ turn: changed.turns, kind: 'tool_result', body: event.ok ? event.output : `Failed. ${event.output}` })
         break
       case 'usage':
         changed.input_tokens += event.input_tokens

@@ -14,7 +14,7 @@ export function MessageBox({ task, run, jobs }: { task: string; run: string; job
   const submit = (event: FormEvent) => {
     event.preventDefault()
     const message = text.trim()
-    if (message && !send.isPending) send.mutate({ task_id: task, action: 'message_agent', arguments: { message } })
+    if (message && !send.isPending) send.mutate({ task_id: task, action: 'message_agent', message })
   }
   const keyed = (event: KeyboardEvent) => {
     if (event.key === 'Enter' && !event.shiftKey && !event.nativeEvent.isComposing) submit(event)

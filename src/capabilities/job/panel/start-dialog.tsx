@@ -182,18 +182,16 @@ function started(task_id: string, fields: Fields, harness: string | undefined): 
   return {
     task_id,
     action: 'start_agent',
-    arguments: {
-      harness,
-      model: fields.model.trim() || undefined,
-      repo_id: fields.repo || undefined,
-      options: command.length ? { command } : undefined,
-      ...shared(fields),
-    },
+    harness,
+    model: fields.model.trim() || undefined,
+    repo_id: fields.repo || undefined,
+    options: command.length ? { command } : undefined,
+    ...shared(fields),
   }
 }
 
 function resumed(task_id: string, fields: Fields): Input<'job_submit'> {
-  return { task_id, action: 'resume_agent', arguments: shared(fields) }
+  return { task_id, action: 'resume_agent', ...shared(fields) }
 }
 
 function shared({ message, limits }: Fields) {
