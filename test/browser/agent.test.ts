@@ -39,7 +39,7 @@ describe.skipIf(withoutBrowser('[U12] [U13] [U14] [U15] [U16] [S13] agents at wo
     visitor.expects(/status of 4\d\d .*job_submit/)
     await dialog.getByRole('radio', { name: /Any command/ }).check()
     await dialog.getByRole('button', { name: 'Start the agent' }).click()
-    await dialog.getByRole('alert').getByText('arguments.options of command').waitFor()
+    await dialog.getByRole('alert').getByText('options of command').waitFor()
     await dialog.getByRole('radio', { name: /Scripted agent/ }).check()
     await dialog.getByRole('button', { name: 'Start the agent' }).click()
 
