@@ -143,9 +143,7 @@ const TODO: Record<(typeof OPEN)[number], Todo> = {
 const BEGUN = { title: 'Handed out, but not begun', next: (task: string) => [`signalbox task move ${task} IN_PROGRESS`] }
 
 function assign(task: string, agent: string | undefined): string[] {
-  return agent
-    ? [`signalbox task assign ${task} ${agent}`]
-    : ['signalbox agent invite --role worker', `signalbox task assign ${task} AGENT`]
+  return agent ? [`signalbox task assign ${task} ${agent}`] : [`signalbox start ${task}`, 'signalbox agent invite --role worker']
 }
 
 function waiting(status: Status, look: Look): string[] {

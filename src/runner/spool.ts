@@ -16,8 +16,8 @@ const FRAME_BYTES = 64 * 1024
 const HEADER = /^(out|err|in) (\d{1,16}) (\d{1,6})(?: \d{1,16})?$/
 const HEADER_BYTES = 64
 
-/** A buffer of this size always holds a whole frame. */
-export const BATCH_BYTES = 256 * 1024
+/** A buffer of this size always holds a whole frame, and little more: whoever reads it does so between two answers to somebody else. */
+export const BATCH_BYTES = FRAME_BYTES + 4 * HEADER_BYTES
 
 export interface Spool {
   readonly size: number

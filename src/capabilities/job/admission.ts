@@ -5,7 +5,7 @@ import { agentStore, createAgent } from '../agent/index.ts'
 import { takeTurn } from '../handle.ts'
 import { giveTo, type TaskRow, taskStore, transition } from '../task/index.ts'
 import { planWork } from '../work/index.ts'
-import { type Allowance, allowance, allowanceOf } from './budget.ts'
+import { type Allowance, allowance, allowanceOf, leftOf } from './budget.ts'
 import { admitLater, launchRun } from './effects.ts'
 import { aboutJob, askToStop, type JobArguments, jobHandle, putBack } from './rules.ts'
 import { type JobState, jobCancelling, jobEnded, jobQueued, jobStarted } from './schema.ts'
@@ -37,7 +37,7 @@ export async function admit(ctx: RunContext): Promise<number | undefined> {
     const inProject = living.get(job.project_id) ?? 0
     if (job.not_before > ctx.now) later = Math.min(later ?? job.not_before, job.not_before)
     if (job.not_before > ctx.now || inProject >= places.project) continue
-    if (!(await begin(ctx, job, Math.min(free, places.project - inProject)))) continue
+    if (!(await begin(ctx, job))) continue
     living.set(job.project_id, inProject + 1)
     free--
   }
@@ -45,15 +45,17 @@ export async function admit(ctx: RunContext): Promise<number | undefined> {
 }
 
 /** False when it cannot begin, now or ever. */
-async function begin(ctx: RunContext, job: JobRow, places: number): Promise<boolean> {
+async function begin(ctx: RunContext, job: JobRow): Promise<boolean> {
   const task = await taskStore(ctx.tx).find(job.task_id)
   if (!task || task.status === 'DONE' || task.deleted_at !== null) return over(ctx, job, 'cancelled', null, 'The task is over.')
   const given = JSON.parse(job.arguments) as JobArguments
   const checks = job.action === 'run_checks'
-  const allowed = checks ? {} : await allowance(ctx, { task: task.id, project: task.project_id }, allowanceOf(given.limits), places)
-  if (allowed instanceof Refusal) return over(ctx, job, 'failed', allowed.body.code, allowed.body.message)
+  const own = leftOf(allowanceOf(given.limits), await runStore(ctx.tx).ofJob(job.id), ctx.now)
+  if (Object.values(own).some((left) => left <= 0)) return fail(ctx, job, 'BUDGET_EXHAUSTED', 'Its lives have used what this job may use.')
+  const allowed = checks ? {} : await allowance(ctx, { task: task.id, project: task.project_id }, own)
+  if (allowed instanceof Refusal) return fail(ctx, job, allowed.body.code, allowed.body.message)
   const work = await planWork(ctx, task, given.repo_id)
-  if (work instanceof Refusal) return over(ctx, job, 'failed', work.body.code, work.body.message)
+  if (work instanceof Refusal) return fail(ctx, job, work.body.code, work.body.message)
   const last = await lastRun(ctx, job)
   const agent = checks ? null : await workerFor(ctx, task, last)
   const session = given.session ?? last?.session ?? null
@@ -72,6 +74,13 @@ async function begin(ctx: RunContext, job: JobRow, places: number): Promise<bool
   if (!checks && task.status !== 'IN_PROGRESS') await transition(ctx, await reread(ctx, task), 'IN_PROGRESS', null)
   ctx.emit(jobStarted(aboutJob(job), { handle: jobHandle(job), action: job.action, run_id: run.id }))
   return true
+}
+
+/** One that had lives before has left its task IN_PROGRESS. */
+async function fail(ctx: RunContext, job: JobRow, code: string, reason: string): Promise<false> {
+  await over(ctx, job, 'failed', code, reason)
+  if (job.lives > 0) await putBack(ctx, job.task_id, `${jobHandle(job)}: ${reason}`)
+  return false
 }
 
 async function reread(ctx: RunContext, task: TaskRow): Promise<TaskRow> {

@@ -4,6 +4,7 @@ import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { type Harness, METERS, type Meter } from '../../ports/harness.ts'
 import { ProjectId, TaskId } from '../ids.ts'
 import { projectOfTask } from '../task/index.ts'
+import { endFor } from './rules.ts'
 import { Amount, Budget, budgetSet, Limits, MICROS } from './schema.ts'
 import { budgetStore, type RunRow, runStore, type Spent } from './store.ts'
 
@@ -60,33 +61,54 @@ export function overrun(run: RunRow, now: number): string | undefined {
   return over && `It has used ${shown(over, used[over])} of ${shown(over, limits[over] as number)} ${SHOWN[over].word}.`
 }
 
+const SUBJECTS = { task: 'task_id', project: 'project_id' } as const
+
 /**
- * What a new run may use: its own limits, and what the budgets of its task and project leave when those that live are
- * given all that they were promised. `places` share what a project has left.
+ * What a new run may use: its own limits, as far as the budgets of its task and project leave them when those that live are
+ * given all that they were promised. Whoever has no limit of its own shares what is left with the others, and is ended when it is gone.
  */
-export async function allowance(
-  ctx: RunContext,
-  about: { task: string; project: string },
-  own: Allowance,
-  places: number,
-): Promise<Allowance | Refusal> {
+export async function allowance(ctx: RunContext, about: About, own: Allowance): Promise<Allowance | Refusal> {
   const allowed = { ...own }
-  const of = { task: { where: 'task_id', id: about.task }, project: { where: 'project_id', id: about.project } } as const
-  for (const [subject, { where, id }] of Object.entries(of)) {
-    const budget = await budgetStore(ctx.tx).of(id)
+  for (const [subject, { left, amount, spent, meter }] of await lefts(ctx, about)) {
+    if (left <= 0) return exhausted(subject, meter, spent, amount)
+    // Time is kept by the run itself: it has to know its end.
+    if (own[meter] !== undefined || meter === 'wall_clock') allowed[meter] = Math.min(allowed[meter] ?? left, left)
+  }
+  return allowed
+}
+
+/** What is used up of the budgets that a run draws on, for a person; undefined while there is some left. */
+export async function overBudget(ctx: RunContext, run: RunRow): Promise<string | undefined> {
+  for (const [subject, { meter, spent, amount }] of await lefts(ctx, { task: run.task_id, project: run.project_id })) {
+    if (spent >= amount)
+      return `The ${subject}'s budget is used up: ${shown(meter, spent)} of ${shown(meter, amount)} ${SHOWN[meter].word}.`
+  }
+  return undefined
+}
+
+type About = { task: string; project: string }
+type Left = { meter: Meter; amount: number; spent: number; left: number }
+
+async function lefts(ctx: RunContext, about: About): Promise<[string, Left][]> {
+  const found: [string, Left][] = []
+  for (const subject of ['task', 'project'] as const) {
+    const budget = await budgetStore(ctx.tx).of(about[subject])
     if (!Object.keys(budget).length) continue
-    const spent = await runStore(ctx.tx).spent(where, id, ctx.now)
-    const living = await runStore(ctx.tx).livingIn(where, id)
+    const spent = await runStore(ctx.tx).spent(SUBJECTS[subject], about[subject], ctx.now)
+    const living = await runStore(ctx.tx).livingIn(SUBJECTS[subject], about[subject])
     for (const meter of METERS) {
       const amount = budget[meter]
       if (amount === undefined) continue
-      const left = amount - spent[meter] - heldBy(living, meter, ctx.now)
-      if (left <= 0) return exhausted(subject, meter, spent[meter], amount)
-      const share = own[meter] === undefined && subject === 'project' ? Math.max(1, Math.floor(left / Math.max(1, places))) : left
-      allowed[meter] = Math.min(allowed[meter] ?? share, share)
+      found.push([subject, { meter, amount, spent: spent[meter], left: amount - spent[meter] - heldBy(living, meter, ctx.now) }])
     }
   }
-  return allowed
+  return found
+}
+
+/** What a job has left for its next life. */
+export function leftOf(own: Allowance, lives: RunRow[], now: number): Allowance {
+  const left = (meter: Meter) => lives.reduce((rest, run) => rest - usedBy(run, now)[meter], own[meter] as number)
+  return Object.fromEntries((Object.keys(own) as Meter[]).map((meter) => [meter, left(meter)]))
 }
 
 function heldBy(living: RunRow[], meter: Meter, now: number): number {
@@ -148,6 +170,10 @@ export const setBudget = defineTool({
       if (amount !== undefined) await store.set(id, meter, amount === null ? null : Math.round(amount * SHOWN[meter].unit))
     }
     const project = project_id ?? (await projectOfTask(ctx.tx, id)) ?? null
+    for (const run of await runStore(ctx.tx).livingIn(task_id ? 'task_id' : 'project_id', id)) {
+      const reason = await overBudget(ctx, run)
+      if (reason) await endFor(ctx, run, reason)
+    }
     ctx.emit(budgetSet({ subject: id, project, task: task_id ?? null }, amounts))
     const spent = await runStore(ctx.tx).spent(task_id ? 'task_id' : 'project_id', id, ctx.now)
     return { budget: shownLimits(await store.of(id)), spent: shownSpent(spent) }

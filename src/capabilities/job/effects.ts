@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { defineEffect, type EffectContext } from '../../kernel/effect.ts'
+import type { Place } from '../../ports/git.ts'
 import type { Exit } from '../../ports/runner.ts'
 import { hashOf, newSecret } from '../agent/index.ts'
 import { makeWorktree, placeOf, workOf, workPlan } from '../work/index.ts'
@@ -112,11 +113,28 @@ export const settleRun = defineEffect({
     requireHere(ctx, run)
     const work = run.kind === 'agent' ? await workOf(ctx.view, run.task_id) : undefined
     const place = work && (await placeOf(ctx.view, work))
-    const found = place && work.base_commit ? await ctx.ports.git.state(place, work.base_commit) : undefined
-    const { ahead, dirty, fingerprint } = found ?? { ahead: 0, dirty: 0, fingerprint: '' }
-    await ctx.report('run_settled', { run_id, ahead, dirty, fingerprint })
+    const found = place && work.base_commit ? await lookAt(ctx, place, work.base_commit) : NOTHING_LEFT
+    await ctx.report('run_settled', { run_id, ...found })
   },
 })
+
+const NOTHING_LEFT = { ahead: 0, dirty: 0, fingerprint: '', problem: null }
+
+/** A repository that is away, or a worktree that is none any more, must not keep a job from its end: then that is the reason. */
+async function lookAt(ctx: EffectContext, place: Place, from: string) {
+  try {
+    const { state, ahead, dirty, fingerprint } = await ctx.ports.git.state(place, from)
+    return { ahead, dirty, fingerprint, problem: WRONG_PLACE[state] ?? null }
+  } catch (error) {
+    if (ctx.attempt < FAILS_BEFORE_GIVING_UP || ctx.signal.aborted) throw error
+    return { ...NOTHING_LEFT, problem: (error as Error).message.slice(0, 1_000) }
+  }
+}
+
+const WRONG_PLACE: Record<string, string> = {
+  missing: 'Its worktree was taken away.',
+  foreign: 'What stands at the place of its worktree is none: its .git was removed or replaced. The files are still there.',
+}
 
 /** What it printed is in its transcript by then. */
 export const forgetRun = defineEffect({

@@ -9,6 +9,10 @@ import { runInput, runStarted, runStopping } from './schema.ts'
 import { jobStore, type RunRow, runStore } from './store.ts'
 
 const TRY_AGAIN_MS = 1_000
+/** A piece that storage never takes must not keep a run from its end. */
+const FAILURES_BEFORE_LEAVING_OUT = 3
+const LEFT_OUT: HarnessEvent = { type: 'text', from: 'error', text: 'Some of what it printed could not be kept.' }
+const LONGEST_TOGETHER = 8_000
 
 /** Reads what the runs of this host print, tells what it means, and passes on what they are told. */
 export const follower: Reactor = {
@@ -32,7 +36,7 @@ export const follower: Reactor = {
     })
     for (const type of ['task.moved', 'task.deleted'])
       ctx.on(type, (event) => {
-        if (type === 'task.deleted' || event.data.to === 'DONE') void tellOver(ctx, event.subject)
+        if (type === 'task.deleted' || event.data.to === 'DONE' || event.data.to === 'BACKLOG') void tellOver(ctx, event.subject)
       })
     ctx.on(reviewRequested.type, (event) => void ctx.report('run_reported', { task_id: event.task }).catch(ctx.defect))
     for (const run of await runStore(ctx.view).livingOn(ctx.ports.daemon.host)) follow(run)
@@ -71,6 +75,8 @@ class Followed {
   readonly #ctx: ReactorContext
   readonly #id: string
   readonly #harness: Harness | undefined
+  /** How often the same piece could not be told. */
+  #failures = 0
   #run: RunRow
   #turn: Promise<unknown> = Promise.resolve()
 
@@ -121,7 +127,12 @@ class Followed {
 
   async #take({ frames, offset, exit }: Batch): Promise<void> {
     const { step, events, send } = this.#decode(frames)
-    if (frames.length) await this.#advance({ offset, state: step, events, send })
+    const told = this.#failures < FAILURES_BEFORE_LEAVING_OUT ? inFewer(events) : [LEFT_OUT]
+    if (frames.length) {
+      this.#failures++
+      await this.#advance({ offset, state: step, events: told, send })
+      this.#failures = 0
+    }
     if (!exit) return
     const last = this.#harness?.end(this.#state(), exit) ?? []
     await this.#ctx.report('run_ended', { run_id: this.#id, exit, events: last })
@@ -200,6 +211,28 @@ class Followed {
     this.#turn = done.catch(() => {})
     return done
   }
+}
+
+/** What a program prints line after line is told together: tens of thousands of short lines would take a transaction too long. */
+function inFewer(events: HarnessEvent[]): HarnessEvent[] {
+  const fewer: HarnessEvent[] = []
+  let lines: string[] = []
+  let length = 0
+  for (const [i, event] of events.entries()) {
+    const next = events[i + 1]
+    if (event.type !== 'text' || (event.from !== 'program' && event.from !== 'error')) {
+      fewer.push(event)
+      continue
+    }
+    lines.push(event.text)
+    length += event.text.length + 1
+    const goesOn = next?.type === 'text' && next.from === event.from && length + next.text.length < LONGEST_TOGETHER
+    if (goesOn) continue
+    fewer.push({ ...event, text: lines.join('\n') })
+    lines = []
+    length = 0
+  }
+  return fewer
 }
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {

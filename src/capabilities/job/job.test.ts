@@ -23,7 +23,13 @@ async function open(harness: Partial<Harness> = {}, settings: Record<string, unk
   const ports = { runner, git, harnesses: harnessesOf(fakeHarness(harness), fakeHarness({ name: 'command', title: 'A command' })) }
   const app = await openTestApp({ ports, effectTimes: QUICK })
   onTestFinished(() => app.close())
-  const quick = { 'runs.default_harness': 'fake', 'runs.back_off_seconds': 0, 'runs.linger_seconds': 0, ...settings }
+  const quick = {
+    'runs.default_harness': 'fake',
+    'runs.back_off_seconds': 0,
+    'runs.linger_seconds': 0,
+    'runs.quota_least_seconds': 0,
+    ...settings,
+  }
   for (const [key, value] of Object.entries(quick)) await app.owner.call('setting_update', { key, value })
   const project_id = await app.project()
   await app.owner.call('repo_add', { path: '/repo', project_id, checks: 'make test' })
@@ -321,6 +327,37 @@ describe('a job', () => {
     expect((await app.owner.call('task_get', { task_id: nothing.id })).task).toMatchObject({ status: 'BACKLOG', attention: 'human' })
   })
 
+  test('[J10] what cannot be looked at is the reason, and the job comes to its end', async () => {
+    const app = await open()
+    const [away, replaced] = [await app.task(), await app.task()]
+    const state = app.git.state.bind(app.git)
+    app.git.state = () => Promise.reject(new Error('There is no git repository at /repo.'))
+    const first = await app.start(away.id)
+    app.runner.exit(await app.run(away.id), 0)
+    expect(await app.over(first.id)).toMatchObject({ state: 'failed', reason: 'There is no git repository at /repo.' })
+    app.git.state = state
+    app.git.work = { ...app.git.work, state: 'foreign' }
+    const second = await app.start(replaced.id)
+    app.runner.exit(await app.run(replaced.id), 0)
+    expect(await app.over(second.id)).toMatchObject({ state: 'failed', reason: expect.stringContaining('.git was removed or replaced') })
+  })
+
+  test('[J8] a task that somebody moves meanwhile is theirs: nothing is claimed and nobody is started again', async () => {
+    const app = await open()
+    const [back, review] = [await app.task(), await app.task()]
+    const taken = await app.start(back.id)
+    await app.run(back.id)
+    await app.owner.call('task_move', { task_id: back.id, status: 'BACKLOG' })
+    expect(await app.over(taken.id)).toMatchObject({ state: 'cancelled' })
+    expect(app.runner.living).toEqual([])
+    const moved = await app.start(review.id)
+    const run = await app.run(review.id)
+    await app.owner.call('task_move', { task_id: review.id, status: 'REVIEW' })
+    app.runner.exit(run, 9)
+    expect(await app.over(moved.id)).toMatchObject({ state: 'cancelled', reason: expect.stringContaining('REVIEW') })
+    expect((await app.owner.call('task_get', { task_id: review.id })).task.status).toBe('REVIEW')
+  })
+
   test('[J11] one that dies is started again under the same identity, so often and no more', async () => {
     const app = await open({}, { 'runs.max_lives': 3 })
     const task = await app.task()
@@ -423,6 +460,37 @@ describe('a job', () => {
     expect(await app.owner.call('budget_get', { project_id })).toMatchObject({ budget: { tokens: 1_000 }, spent: { tokens: 0 } })
   })
 
+  test('[J15] what the lives of a job have used is gone for the next', async () => {
+    const app = await open()
+    const task = await app.task()
+    const job = await app.start(task.id, { limits: { tokens: 1_000 } })
+    for (const [life, limit] of [1_000, 400].entries()) {
+      await until(async () => app.runner.started.length === life + 1)
+      const run = await app.run(task.id)
+      expect((await app.owner.call('run_list', { task_id: task.id })).runs[0].limits.tokens).toBe(limit)
+      app.runner.print(run, turn, used(600))
+      app.git.work = { ...app.git.work, fingerprint: `life ${life}` }
+      if (life === 0) app.runner.exit(run, 1)
+    }
+    expect(await app.over(job.id)).toMatchObject({ state: 'failed', code: 'BUDGET_EXHAUSTED', lives: 2 })
+  })
+
+  test('[J15] a budget that is set, or used up by others, ends those who live', async () => {
+    const app = await open()
+    const [one, two] = [await app.task(), await app.task()]
+    const jobs = [await app.start(one.id), await app.start(two.id)]
+    app.runner.print(await app.run(one.id), turn, used(600))
+    app.runner.print(await app.run(two.id), turn, used(300))
+    const project_id = await app.project()
+    const spent = async () => (await app.owner.call('budget_get', { project_id })).spent.tokens
+    await until(async () => (await spent()) === 900)
+    await app.owner.call('budget_set', { task_id: one.id, tokens: 500 })
+    expect(await app.over(jobs[0].id)).toMatchObject({ code: 'BUDGET_EXHAUSTED', reason: expect.stringContaining('600 of 500 tokens') })
+    await app.owner.call('budget_set', { project_id, tokens: 1_000 })
+    app.runner.print(await app.run(two.id), turn, used(200))
+    expect(await app.over(jobs[1].id)).toMatchObject({ code: 'BUDGET_EXHAUSTED', reason: expect.stringContaining('project') })
+  })
+
   test('[J16] what the provider refuses until a time waits for it and goes on by itself', async () => {
     const app = await open()
     const task = await app.task()
@@ -515,6 +583,24 @@ describe('a job', () => {
     })
     expect(await agent.call('job_submit', submit({}))).toMatchObject({ job: { state: 'running' } })
   })
+
+  test('[J23] a piece that storage never takes is left out, and tens of thousands of lines are few entries', async () => {
+    const app = await open()
+    const task = await app.task()
+    const job = await app.start(task.id)
+    const run = await app.run(task.id)
+    const line = (text: string): HarnessEvent => ({ type: 'text', from: 'program', text })
+    app.runner.print(run, ...Array.from({ length: 60_000 }, () => line('')))
+    app.runner.print(run, ...Array.from({ length: 4_000 }, (_, i) => line(`line ${i}`)))
+    const read = async () => (await app.owner.call('transcript_read', { task_id: task.id, limit: 200 })).entries
+    const newest = async () => (await read())[0]?.body as string | undefined
+    await until(async () => (await newest())?.endsWith('line 3999') ?? false, 30_000)
+    expect((await read()).length).toBeLessThan(30)
+    app.runner.print(run, { type: 'text', from: 'nobody' } as unknown as HarnessEvent)
+    await until(async () => (await newest()) === 'Some of what it printed could not be kept.', 30_000)
+    app.runner.exit(run, 0)
+    await app.over(job.id)
+  }, 60_000)
 
   test('[J23] what a harness cannot read is an entry, and the run comes to its end', async () => {
     const app = await open()

@@ -9,10 +9,10 @@ import { requestReview, reviewsOf } from '../review/index.ts'
 import { taskStore } from '../task/index.ts'
 import { record, type Said } from '../transcript/index.ts'
 import { admit, again, cancelJob, over } from './admission.ts'
-import { overrun } from './budget.ts'
+import { overBudget, overrun } from './budget.ts'
 import { admitLater, forgetRun, settleRun } from './effects.ts'
-import { aboutRun, askToStop, jobHandle, putBack } from './rules.ts'
-import { runEnded, runProgressed, runStarted } from './schema.ts'
+import { aboutRun, askToStop, endFor, jobHandle, putBack } from './rules.ts'
+import { OPEN_STATES, runEnded, runProgressed, runStarted } from './schema.ts'
 import { type Next, whatNext } from './settle.ts'
 import { type JobRow, jobStore, type RunRow, runStore } from './store.ts'
 
@@ -81,7 +81,7 @@ export const progressed = defineTool({
     const run = await requireRun(ctx, input.run_id)
     if (run.state === 'ended') return {}
     if (run.step !== input.step) return refuse('CONFLICT', `That run is at step ${run.step}, not ${input.step}.`)
-    const { changes, said } = fold(run, input.events, unknownReset(ctx))
+    const { changes, said } = fold(run, input.events, resetsOf(ctx))
     const inputs = [...input.send.map((data) => ({ data, signal: null })), ...(input.signal ? [{ data: null, signal: input.signal }] : [])]
     const next = { ...run, ...changes, spool_offset: input.offset, harness_state: input.state, heard_at: ctx.now }
     next.inputs += inputs.length
@@ -91,11 +91,8 @@ export const progressed = defineTool({
       await runStore(ctx.tx).addInput({ run_id: run.id, seq: run.inputs + i + 1, data, signal, job_id, sent: 0 })
     }
     await record(ctx, { run: run.id, task: run.task_id }, said)
-    const reason = overrun(next, ctx.now)
-    if (reason && next.stop_asked === null) {
-      await runStore(ctx.tx).update(run.id, { failure: reason })
-      await askToStop(ctx, next, 'budget')
-    }
+    const reason = overrun(next, ctx.now) ?? (await overBudget(ctx, next))
+    if (reason) await endFor(ctx, next, reason)
     if (said.length) ctx.emit(runProgressed(aboutRun(run), { job_id: run.job_id, turns: next.turns, entries: said.length }))
     return {}
   },
@@ -139,12 +136,12 @@ export const ended = defineTool({
   async run(ctx, { run_id, exit, events }) {
     const run = await requireRun(ctx, run_id)
     if (run.state === 'ended') return {}
-    const { changes, said } = fold(run, events, unknownReset(ctx))
+    const { changes, said } = fold(run, events, resetsOf(ctx))
     const detail = redactText(exit.detail)
     const facts = { exit_reason: exit.reason, exit_code: exit.code, exit_signal: exit.signal, exit_detail: detail }
     await runStore(ctx.tx).update(run.id, { ...changes, ...facts, state: 'ended', ended_at: ctx.now, open_calls: 0 })
     await record(ctx, { run: run.id, task: run.task_id }, said)
-    if (run.token_id) await endToken(ctx, run.token_id, 'run ended')
+    if (run.token_id) await endToken(ctx, run.token_id, 'ended with its run')
     ctx.emit(runEnded(aboutRun(run), { job_id: run.job_id, reason: exit.reason, detail }))
     await nobodyHears(ctx, run)
     ctx.enqueue(settleRun({ run_id }, { queue: run.id }))
@@ -157,7 +154,7 @@ export const settled = defineTool({
   name: 'run_settled',
   title: 'What a run has left is known',
   description: 'Decides what comes next for its job and its task.',
-  input: Told.extend({ ahead: z.int(), dirty: z.int(), fingerprint: z.string() }),
+  input: Told.extend({ ahead: z.int(), dirty: z.int(), fingerprint: z.string(), problem: z.string().nullable() }),
   async run(ctx, { run_id, ...work }) {
     const run = await requireRun(ctx, run_id)
     const job = await jobStore(ctx.tx).find(run.job_id)
@@ -209,19 +206,20 @@ export const taskOver = defineTool({
   input: z.strictObject({ task_id: z.string() }),
   async run(ctx, { task_id }) {
     const task = await taskStore(ctx.tx).find(task_id)
-    if (!task || (task.status !== 'DONE' && task.deleted_at === null)) return {}
-    for (const job of await jobStore(ctx.tx).list({ task: task_id, states: ['queued', 'running'] }, undefined, 200))
-      await cancelJob(ctx, job, 'The task is over.')
+    const over = !task || task.status === 'DONE' || task.deleted_at !== null
+    // Whoever takes a task back from its agent wants that to end; what waits in line for its first start is meant to be in BACKLOG.
+    const takenBack = task?.status === 'BACKLOG'
+    const states = over ? OPEN_STATES : takenBack ? (['running'] as const) : []
+    if (!states.length) return {}
+    for (const job of await jobStore(ctx.tx).list({ task: task_id, states: [...states] }, undefined, 200))
+      await cancelJob(ctx, job, over ? 'The task is over.' : 'The task was taken back.')
     return {}
   },
 })
 
-async function nextOf(
-  ctx: RunContext,
-  job: JobRow,
-  run: RunRow,
-  work: { ahead: number; dirty: number; fingerprint: string },
-): Promise<Next> {
+type Left = { ahead: number; dirty: number; fingerprint: string; problem: string | null }
+
+async function nextOf(ctx: RunContext, job: JobRow, run: RunRow, work: Left): Promise<Next> {
   const lives = (await runStore(ctx.tx).ofJob(job.id)).filter((life) => life.resets_at === null)
   const task = await taskStore(ctx.tx).find(job.task_id)
   const reviews = await reviewsOf(ctx.tx, job.task_id)
@@ -233,8 +231,8 @@ async function nextOf(
     mostLives: ctx.setting('runs.max_lives'),
     backOffMs: ctx.setting<number>('runs.back_off_seconds') * 1_000,
     cancelAsked: job.cancel_asked_at !== null,
-    reported:
-      task?.status === 'REVIEW' || reviews.some((round) => round.requested_by === run.agent_id && round.requested_at >= run.created_at),
+    movedTo: task && task.status !== 'IN_PROGRESS' ? task.status : undefined,
+    reported: reviews.some((round) => round.requested_by === run.agent_id && round.requested_at >= run.created_at),
     taskOpen: task !== undefined && task.deleted_at === null && task.status !== 'DONE',
     now: ctx.now,
   })
@@ -275,15 +273,22 @@ async function nobodyHears(ctx: RunContext, run: RunRow): Promise<void> {
     await over(ctx, job, 'failed', 'INVALID_AGENT_STATE', 'The run ended before it arrived.')
 }
 
-/** A provider that does not say when it will give more again is asked after a while. */
-function unknownReset(ctx: RunContext): number {
-  return ctx.now + ctx.setting<number>('runs.quota_retry_minutes') * 60_000
+interface Resets {
+  /** When a provider is asked again that does not say. */
+  unknown: number
+  /** One that names a time of the past would be asked without end. */
+  soonest: number
 }
 
-const MOST_TOGETHER = 8_000
+function resetsOf(ctx: RunContext): Resets {
+  return {
+    unknown: ctx.now + ctx.setting<number>('runs.quota_retry_minutes') * MINUTE_MS,
+    soonest: ctx.now + ctx.setting<number>('runs.quota_least_seconds') * 1_000,
+  }
+}
 
 /** What events do to a run's row, and what of them is kept in its transcript. */
-function fold(run: RunRow, events: z.output<typeof HarnessEvent>[], unknownReset: number): { changes: Partial<RunRow>; said: Said[] } {
+function fold(run: RunRow, events: z.output<typeof HarnessEvent>[], resets: Resets): { changes: Partial<RunRow>; said: Said[] } {
   const changed = { ...run }
   const said: Said[] = []
   for (const event of events) {
@@ -295,7 +300,7 @@ function fold(run: RunRow, events: z.output<typeof HarnessEvent>[], unknownReset
         changed.turns++
         break
       case 'text':
-        say(said, { turn: changed.turns, kind: event.from, body: event.text })
+        said.push({ turn: changed.turns, kind: event.from, body: event.text })
         break
       case 'tool_call':
         changed.open_calls++
@@ -314,7 +319,7 @@ function fold(run: RunRow, events: z.output<typeof HarnessEvent>[], unknownReset
         break
       case 'limit_reached':
         changed.failure = redactText(event.message)
-        changed.resets_at = event.resets_at ?? unknownReset
+        changed.resets_at = Math.max(event.resets_at ?? resets.unknown, resets.soonest)
         said.push({ turn: changed.turns, kind: 'signalbox', body: event.message })
         break
       case 'failed':
@@ -335,14 +340,6 @@ function fold(run: RunRow, events: z.output<typeof HarnessEvent>[], unknownReset
     said,
     changes: { session, turns, open_calls, input_tokens, output_tokens, cached_tokens, cost_micros, estimated, failure, resets_at, ok },
   }
-}
-
-/** What a program prints line after line is one entry. */
-function say(said: Said[], next: Said): void {
-  const last = said.at(-1)
-  const goesOn = last?.kind === next.kind && last.turn === next.turn && (next.kind === 'program' || next.kind === 'error')
-  if (goesOn && last.body.length + next.body.length < MOST_TOGETHER) last.body += `\n${next.body}`
-  else said.push(next)
 }
 
 async function requireRun(ctx: RunContext, id: string): Promise<RunRow> {

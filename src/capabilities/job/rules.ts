@@ -59,6 +59,13 @@ export async function askToStop(ctx: RunContext, run: RunRow, why: 'stopped' | '
   ctx.enqueue(stopRun({ run_id: run.id, why }, delayMs ? { delayMs } : { queue: run.id }))
 }
 
+/** It has used what it may. */
+export async function endFor(ctx: RunContext, run: RunRow, reason: string): Promise<void> {
+  if (run.stop_asked !== null) return
+  await runStore(ctx.tx).update(run.id, { failure: reason })
+  await askToStop(ctx, run, 'budget')
+}
+
 /** A task that nobody works on any more is back on the board, with the reason. */
 export async function putBack(ctx: RunContext, taskId: string, reason: string): Promise<void> {
   const task = await taskStore(ctx.tx).find(taskId)

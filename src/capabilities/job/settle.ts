@@ -8,7 +8,10 @@ export interface Ending {
   run: RunRow
   /** The life before this one in the same job. */
   before: RunRow | undefined
-  work: Pick<WorkState, 'ahead' | 'dirty' | 'fingerprint'>
+  /** `problem`: why it could not be looked at. */
+  work: Pick<WorkState, 'ahead' | 'dirty' | 'fingerprint'> & { problem: string | null }
+  /** Where somebody else has put the task meanwhile. */
+  movedTo: string | undefined
   lives: number
   mostLives: number
   backOffMs: number
@@ -41,8 +44,11 @@ const LIMIT_REASONS: Record<string, string> = {
  * | and had asked for review                              | succeeded                                         |
  * | its task is done or deleted                           | cancelled, nobody is started again                |
  * | because somebody stopped it                           | cancelled                                         |
+ * | well, and the task is in REVIEW                       | succeeded                                         |
+ * | and somebody had moved the task elsewhere             | cancelled                                         |
  * | at a limit                                            | failed, with the limit                            |
  * | because the provider gives no more                    | parked until the provider does                    |
+ * | and its worktree cannot be looked at                  | failed, with the reason                           |
  * | by itself and well, with work to show                 | succeeded: the work is handed in for it           |
  * | by itself and well, with nothing to show              | failed                                            |
  * | as the life before it, and nothing changed meanwhile  | failed: it would only do so again                 |
@@ -55,14 +61,17 @@ export function whatNext(ending: Ending): Next {
   if (ending.reported) return { next: 'succeeded' }
   if (!ending.taskOpen) return { next: 'cancelled', reason: 'The task is over.' }
   if (ending.cancelAsked || run.stop_asked === 'stopped') return { next: 'cancelled', reason: 'It was stopped.' }
+  if (ending.movedTo === 'REVIEW' && run.ok === 1) return { next: 'succeeded' }
+  if (ending.movedTo) return { next: 'cancelled', reason: `The task was moved to ${ending.movedTo} before it ended.` }
   if (run.stop_asked === 'budget') return { next: 'failed', code: 'BUDGET_EXHAUSTED', reason: failure }
   const limit = LIMIT_REASONS[run.exit_reason ?? '']
   if (limit) return { next: 'failed', code: 'BUDGET_EXHAUSTED', reason: limit }
   if (run.resets_at !== null) return { next: 'parked', at: run.resets_at, reason: `${failure} It goes on at ${iso(run.resets_at)}.` }
-  const commits = `${work.ahead} ${work.ahead === 1 ? 'commit' : 'commits'}`
+  if (work.problem) return { next: 'failed', code: null, reason: work.problem }
+  const commits = counted(work.ahead, 'commit')
   if (run.ok === 1) {
     if (work.ahead) return { next: 'succeeded', review: `The agent ended well, without asking for review itself. It left ${commits}.` }
-    const left = work.dirty ? `It left ${work.dirty} changed files that it did not commit.` : 'It changed nothing.'
+    const left = work.dirty ? `It left ${counted(work.dirty, 'changed file')} that it did not commit.` : 'It changed nothing.'
     return { next: 'failed', code: null, reason: `It ended without asking for review. ${left}` }
   }
   if (sameAgain(ending)) return { next: 'failed', code: null, reason: `Twice the same, and nothing changed in between: ${failure}` }
@@ -72,6 +81,10 @@ export function whatNext(ending: Ending): Next {
   }
   const at = ending.now + ending.backOffMs * 2 ** (ending.lives - 1)
   return { next: 'again', at, reason: failure }
+}
+
+function counted(n: number, what: string): string {
+  return `${n} ${what}${n === 1 ? '' : 's'}`
 }
 
 /** A machine that fails in the same way on the same tree will do so for ever. A lost process says nothing of the kind. */

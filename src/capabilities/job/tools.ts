@@ -151,6 +151,7 @@ export const submit = defineTool({
     const { task_id, action, ...given } = input
     const wrong = misplaced(action, given) ?? notForAgents(ctx.principal, given)
     if (wrong) return wrong
+    if (action === 'message_agent') return (await takesMessages(ctx, task_id)) ?? {}
     return action === 'start_agent' ? lookAtHarness(ctx, task_id, given) : {}
   },
   async run(ctx, { task_id, action, ...given }, _looked: object) {
@@ -205,7 +206,8 @@ const BEGIN: Record<ActionName, Begin> = {
       })
     if (!repo.checks)
       return refuse('INVALID_INPUT', `${repo.handle} has no checks.`, {
-        hint: 'Give it a command when you register it: repo_add with checks.',
+        hint: 'A person gives it a command with repo_update.',
+        next_tool: 'repo_update',
       })
     const busy = await isBusy(ctx, task)
     if (busy) return busy
@@ -238,7 +240,7 @@ const BEGIN: Record<ActionName, Begin> = {
 async function queue(ctx: RunContext, task: TaskRow, job: JobRow): Promise<Refusal | undefined> {
   if (job.action !== 'run_checks') {
     const given = JSON.parse(job.arguments) as JobArguments
-    const left = await allowance(ctx, { task: task.id, project: task.project_id }, allowanceOf(given.limits), 1)
+    const left = await allowance(ctx, { task: task.id, project: task.project_id }, allowanceOf(given.limits))
     if (left instanceof Refusal) return left
   }
   const work = await planWork(ctx, task, (JSON.parse(job.arguments) as JobArguments).repo_id)
@@ -307,6 +309,15 @@ function notForAgents(principal: Principal, given: z.output<typeof Arguments>): 
   return refuse('PERMISSION_DENIED', 'Only a person gives a harness its options: they say which program is run.')
 }
 
+async function takesMessages(ctx: LookContext, taskId: string): Promise<Refusal | undefined> {
+  const run = await runStore(ctx.view).livingOf(taskId)
+  const harness = run && ctx.ports.harnesses.get(run.harness)
+  if (!harness || harness.can.message) return undefined
+  return refuse('INVALID_AGENT_STATE', `${harness.title} takes no messages while it works.`, {
+    hint: 'Stop it, and say it with resume_agent or start_agent.',
+  })
+}
+
 /** What cannot work is said now, and not when its turn comes. */
 async function lookAtHarness(ctx: LookContext, taskId: string, given: z.output<typeof Arguments>) {
   const { harnesses } = ctx.ports
@@ -316,7 +327,8 @@ async function lookAtHarness(ctx: LookContext, taskId: string, given: z.output<t
   const options = harness.options.safeParse(given.options ?? {})
   if (!options.success) {
     const [issue] = options.error.issues
-    return refuse('INVALID_INPUT', `options of ${name}: ${issue?.path.join('.')} ${issue?.message}`, { next_tool: 'job_actions' })
+    const wrong = issue?.message.endsWith('received undefined') ? 'is missing' : issue?.message
+    return refuse('INVALID_INPUT', `options of ${name}: ${issue?.path.join('.')} ${wrong}`, { next_tool: 'job_actions' })
   }
   const found = await harness.probe()
   if (!found.found)
@@ -402,7 +414,7 @@ export const wait = defineTool({
   impact: 'read',
   profile: 'viewer',
   async watch(ctx, input) {
-    let cursor = await ctx.cursor()
+    let cursor = input.cursor ?? (await ctx.cursor())
     const longest = ctx.setting<number>('runs.wait_max_seconds')
     const until = performance.now() + Math.min(input.timeout_seconds ?? longest, longest) * 1_000
     for (;;) {
@@ -486,7 +498,7 @@ async function jobView(view: Tx, job: JobRow, now: number): Promise<z.output<typ
     lives,
     cancel_requested: job.cancel_asked_at !== null,
     submitted_by,
-    not_before: job.not_before > now ? iso(job.not_before) : null,
+    not_before: pending && job.not_before > now ? iso(job.not_before) : null,
     created_at: iso(job.created_at),
     started_at: isoOrNull(job.started_at),
     ended_at: isoOrNull(job.ended_at),

@@ -1,14 +1,14 @@
 import { defineCapability } from '../../kernel/capability.ts'
 import { migrations } from './migrations.ts'
-import { projectCreated, repoAdded, repoSynced } from './schema.ts'
+import { projectCreated, repoAdded, repoSynced, repoUpdated } from './schema.ts'
 import { projectStore } from './store.ts'
-import { addRepo, create, list, listRepos, open, syncRepo } from './tools.ts'
+import { addRepo, create, list, listRepos, open, syncRepo, updateRepo } from './tools.ts'
 
 export const project = defineCapability({
   name: 'project',
-  tools: [list, create, open, listRepos, addRepo, syncRepo],
+  tools: [list, create, open, listRepos, addRepo, updateRepo, syncRepo],
   migrations,
-  events: [projectCreated, repoAdded, repoSynced],
+  events: [projectCreated, repoAdded, repoUpdated, repoSynced],
   things: [
     {
       kind: 'project',

@@ -216,6 +216,18 @@ describe('repositories', () => {
     expect(await agent.refused('repo_add', { path })).toMatchObject({ code: 'PERMISSION_DENIED' })
   })
 
+  test('[P11] a person changes checks and base branch; a branch that is not there is refused', async ({ app }) => {
+    await app.project()
+    const { repo_id, repo } = await app.owner.call('repo_add', { path: repository(app, 'shop') })
+    const update = (fields: object) => app.owner.call('repo_update', { repo_id, ...fields })
+    expect(await update({ checks: 'make' })).toMatchObject({ repo: { checks: 'make', base_branch: repo.base_branch } })
+    expect(await update({ checks: null })).toMatchObject({ repo: { checks: null } })
+    expect(await app.owner.refused('repo_update', { repo_id, base_branch: 'none' })).toMatchObject({ code: 'INVALID_INPUT' })
+    expect(await app.owner.refused('repo_update', { repo_id })).toMatchObject({ code: 'INVALID_INPUT' })
+    const agent = await app.agent('orchestrator', { profile: 'maintainer' })
+    expect(await agent.refused('repo_update', { repo_id, checks: 'true' })).toMatchObject({ code: 'PERMISSION_DENIED' })
+  })
+
   test('[P6] a replay answers as the first time, also when the folder is gone by then', async ({ app }) => {
     await app.project()
     const path = repository(app, 'shop')

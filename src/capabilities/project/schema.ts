@@ -30,6 +30,8 @@ export const projectCreated = defineEvent('project.created', z.strictObject({ ha
 export const repoAdded = defineEvent('repo.added', z.strictObject({ handle: z.string(), path: z.string(), base_branch: z.string() }))
 export const repoSynced = defineEvent('repo.synced', z.strictObject({ head: z.string().nullable(), remote: z.string().nullable() }))
 
+export const repoUpdated = defineEvent('repo.updated', z.strictObject({ base_branch: z.string(), checks: z.string().nullable() }))
+
 export function projectView(row: ProjectRow): z.output<typeof ProjectView> {
   return { ...row, created_at: iso(row.created_at), updated_at: iso(row.updated_at) }
 }

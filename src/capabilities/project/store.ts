@@ -51,8 +51,7 @@ export function projectStore(tx: Tx) {
       return (project ? all.where('project_id', '=', project) : all).execute()
     },
     insertRepo: (row: RepoRow) => db.insertInto('repos').values(row).execute(),
-    updateRepo: (id: string, facts: Pick<RepoRow, 'remote' | 'head' | 'synced_at'>) =>
-      db.updateTable('repos').set(facts).where('id', '=', id).execute(),
+    updateRepo: (id: string, changes: Partial<RepoRow>) => db.updateTable('repos').set(changes).where('id', '=', id).execute(),
 
     opened: async (token: string) =>
       (await db.selectFrom('open_projects').select('project_id').where('token', '=', token).executeTakeFirst())?.project_id,

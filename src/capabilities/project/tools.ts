@@ -7,7 +7,7 @@ import type { RepoFacts } from '../../ports/git.ts'
 import { slug, uniqueHandle } from '../handle.ts'
 import { ProjectId, RepoId } from '../ids.ts'
 import { currentProject } from './current.ts'
-import { ProjectView, projectCreated, projectView, RepoView, repoAdded, repoSynced, repoView } from './schema.ts'
+import { ProjectView, projectCreated, projectView, RepoView, repoAdded, repoSynced, repoUpdated, repoView } from './schema.ts'
 import { projectStore } from './store.ts'
 import '../../ports/git.ts'
 
@@ -173,6 +173,36 @@ export const syncRepo = defineTool({
     await store.updateRepo(before.id, now)
     if (changed) ctx.emit(repoSynced({ subject: before.id, project: before.project_id }, { head: facts.head, remote: facts.remote }))
     return { repo: repoView({ ...before, ...now }), changed }
+  },
+})
+
+export const updateRepo = defineTool({
+  name: 'repo_update',
+  title: 'Change a repository',
+  description: 'Change the checks or the base branch of a registered repository; null takes the checks away.',
+  input: z.strictObject({ repo_id: RepoId, checks: text(2_000).nullable().optional(), base_branch: Branch.optional() }),
+  output: z.strictObject({ repo: RepoView }),
+  example: { repo_id: 'web-shop', checks: 'npm test' },
+  impact: 'write',
+  profile: 'maintainer',
+  by: 'person',
+  async prepare(ctx, input) {
+    const row = await projectStore(ctx.view).repo(input.repo_id)
+    const facts = row && input.base_branch ? await ctx.ports.git.inspect(row.path) : undefined
+    if (facts && input.base_branch && !facts.branches.includes(input.base_branch))
+      return refuse('INVALID_INPUT', `${row?.path} has no branch "${input.base_branch}".`, { suggestions: facts.branches.slice(0, 10) })
+    return {}
+  },
+  async run(ctx, { repo_id, ...fields }, _looked: object) {
+    const store = projectStore(ctx.tx)
+    const before = await store.repo(repo_id)
+    if (!before) return refuse('RESOURCE_NOT_FOUND', 'That repository is gone.')
+    const given = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
+    if (!Object.keys(given).length) return refuse('INVALID_INPUT', 'Nothing to change: give checks or base_branch.')
+    const after = { ...before, ...given }
+    await store.updateRepo(before.id, given)
+    ctx.emit(repoUpdated({ subject: before.id, project: before.project_id }, { base_branch: after.base_branch, checks: after.checks }))
+    return { repo: repoView(after) }
   },
 })
 

@@ -144,7 +144,8 @@ export const undo = defineTool({
 export const collect = defineTool({
   name: 'work_collect',
   title: 'Take away finished worktrees',
-  description: 'Remove worktrees of tasks that are done or deleted. Branches stay, and what is not committed is saved first.',
+  description:
+    'Remove worktrees of tasks that are done or deleted. Branches stay; what is not committed is saved first, except what git ignores.',
   input: z.strictObject({ task_id: TaskId.optional().describe('Default: all of the current project') }),
   output: z.strictObject({
     collecting: z.array(z.string()).describe('Handles of tasks whose worktree is being removed'),
