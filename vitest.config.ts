@@ -1,5 +1,6 @@
 import { configDefaults, defineConfig } from 'vitest/config'
 import { keepFilesInMemory } from './test/in-memory.ts'
+import { LongestFirst } from './test/longest-first.ts'
 
 keepFilesInMemory()
 
@@ -40,5 +41,9 @@ const postgres = {
 const withoutPostgres = (process.env.SIGNALBOX_TEST_WITHOUT ?? '').split(',').includes('postgresql')
 
 export default defineConfig({
-  test: { maxWorkers: 2, projects: [sqlite, ...(withoutPostgres ? [] : [postgres])].map((test) => ({ test })) },
+  test: {
+    maxWorkers: 2,
+    sequence: { sequencer: LongestFirst },
+    projects: [sqlite, ...(withoutPostgres ? [] : [postgres])].map((test) => ({ test })),
+  },
 })
