@@ -57,7 +57,7 @@ describe.skipIf(withoutBrowser('[U10] screens for everybody'))('screens for ever
     await visitor.signIn()
     const found: string[] = []
     for (const path of [...(await visitor.screens()), `/task/${task}`]) {
-      await visitor.visit(path)
+      await visitor.walk(path)
       found.push(...(await faults(visitor, path)))
     }
     expect(found).toEqual([])

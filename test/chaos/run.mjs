@@ -1,8 +1,8 @@
 // `npm run chaos`: kills the daemon under 16 writers, again and again.
 //
-//   npm run chaos                      two new seeds
+//   npm run chaos                      a new seed
 //   npm run chaos -- --seed 42         one seed again, as a failure printed it
-//   npm run chaos -- --kills 30        more often than six times a seed
+//   npm run chaos -- --kills 30        more often than five times
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
