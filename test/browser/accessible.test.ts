@@ -21,7 +21,7 @@ interface Violation {
 async function faults({ page }: Visitor, name: string): Promise<string[]> {
   if ((await page.evaluate('typeof axe')) === 'undefined') await page.evaluate(AXE)
   const violations = await page.evaluate<Violation[]>(
-    `axe.run({ include: [${OPEN}], exclude: ${JSON.stringify(GUARDS)} }, { resultTypes: ['violations'] }).then((found) => found.violations)`,
+    `axe.run({ include: [${OPEN}], exclude: ${JSON.stringify(GUARDS)} }, { resultTypes: ['violations'], preload: false }).then((found) => found.violations)`,
   )
   return violations
     .filter(({ impact }) => GRAVE.includes(impact))
