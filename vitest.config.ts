@@ -36,6 +36,12 @@ const postgres = {
   name: 'postgres',
   include: [...ON_BOTH, ...POSTGRES_ONLY],
   globalSetup: ['test/global-setup.ts', 'test/postgres-setup.ts'],
+  // Each file has its database, not its process: to load the app again for every file took a second of it.
+  isolate: false,
+  restoreMocks: true,
+  // What a file says of its own on loading is said only once in a process.
+  testTimeout: 90_000,
+  hookTimeout: 90_000,
 }
 
 const withoutPostgres = (process.env.SIGNALBOX_TEST_WITHOUT ?? '').split(',').includes('postgresql')
