@@ -1,5 +1,6 @@
 import { configDefaults, defineConfig } from 'vitest/config'
 import { keepFilesInMemory } from './test/in-memory.ts'
+import { LongestFirst } from './test/longest-first.ts'
 
 keepFilesInMemory()
 
@@ -35,10 +36,20 @@ const postgres = {
   name: 'postgres',
   include: [...ON_BOTH, ...POSTGRES_ONLY],
   globalSetup: ['test/global-setup.ts', 'test/postgres-setup.ts'],
+  // Each file has its database, not its process: to load the app again for every file took a second of it.
+  isolate: false,
+  restoreMocks: true,
+  // What a file says of its own on loading is said only once in a process.
+  testTimeout: 90_000,
+  hookTimeout: 90_000,
 }
 
 const withoutPostgres = (process.env.SIGNALBOX_TEST_WITHOUT ?? '').split(',').includes('postgresql')
 
 export default defineConfig({
-  test: { maxWorkers: 2, projects: [sqlite, ...(withoutPostgres ? [] : [postgres])].map((test) => ({ test })) },
+  test: {
+    maxWorkers: 2,
+    sequence: { sequencer: LongestFirst },
+    projects: [sqlite, ...(withoutPostgres ? [] : [postgres])].map((test) => ({ test })),
+  },
 })

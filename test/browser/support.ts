@@ -69,6 +69,15 @@ export class Visitor {
     await this.settled()
   }
 
+  /** From screen to screen, as by a link: the page is not loaded anew, which takes longer than all that is looked at. */
+  async walk(path: string): Promise<void> {
+    if (new URL(this.page.url()).pathname === path) return
+    await this.page.evaluate(`document.querySelector('main').firstElementChild.dataset.left = ''; history.pushState(null, '', '${path}')`)
+    await this.page.locator('main > [data-left]').waitFor({ state: 'detached' })
+    await this.page.locator('main > *').first().waitFor()
+    await this.settled()
+  }
+
   /** The stream is open and nothing is a grey bar any more. */
   async settled(): Promise<void> {
     await this.page.locator('.health', { hasText: /^Connected/ }).waitFor({ state: 'attached' })

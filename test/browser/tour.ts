@@ -30,29 +30,29 @@ export async function* tour(visitor: Visitor, { task, emptyProject }: Sights): A
   const close = () => closed(visitor)
   await visitor.signIn()
   for (const path of await visitor.screens()) {
-    await visitor.visit(path)
+    await visitor.walk(path)
     yield path.slice(1)
   }
   await visitor.visit('/projects?new=true')
   await page.getByRole('dialog').waitFor()
   yield 'new-project'
   await close()
-  await visitor.visit('/agents')
+  await visitor.walk('/agents')
   await page.getByRole('button', { name: 'Invite an agent' }).click()
   await page.getByRole('dialog').waitFor()
   yield 'invite-agent'
   await close()
-  await visitor.visit('/activity')
+  await visitor.walk('/activity')
   await page.getByRole('tab', { name: 'Calls' }).click()
   await page.locator('details.call').first().waitFor()
   yield 'calls'
   await page.getByRole('tab', { name: 'Verify the audit' }).click()
   await page.getByRole('tabpanel').waitFor()
   yield 'verify'
-  await visitor.visit('/effects')
+  await visitor.walk('/effects')
   yield 'effects'
 
-  await visitor.visit('/board')
+  await visitor.walk('/board')
   await page.locator('[data-task]').first().waitFor()
   await page.keyboard.press('c')
   await page.getByRole('dialog', { name: 'New task' }).waitFor()
@@ -84,7 +84,7 @@ export async function* tour(visitor: Visitor, { task, emptyProject }: Sights): A
   await page.getByText('No task yet.').waitFor()
   yield 'board-no-task'
 
-  await visitor.visit(`/task/${task}`)
+  await visitor.walk(`/task/${task}`)
   yield 'task'
   await page.getByRole('button', { name: 'Edit' }).click()
   await page.getByRole('dialog').waitFor()
@@ -99,16 +99,16 @@ export async function* tour(visitor: Visitor, { task, emptyProject }: Sights): A
   yield 'delete-task'
   await close()
   visitor.expects(/status of 4\d\d .*task_(context|move)/, /(ERR_FAILED|status of 400) .*api\/events/)
-  await visitor.visit('/board')
+  await visitor.walk('/board')
   const backlog = visitor.column('Backlog').locator('.task-card-menu').first()
   await backlog.click()
   await page.getByRole('menuitem', { name: 'Review' }).click()
   await page.locator('.toast').first().waitFor()
   yield 'refused'
-  await visitor.visit('/task/T-987654')
+  await visitor.walk('/task/T-987654')
   await page.getByRole('alert').waitFor()
   yield 'no-such-task'
-  await visitor.visit('/no/such/page')
+  await visitor.walk('/no/such/page')
   yield 'no-such-page'
   // A stream that opens, ends, and does not come back.
   let opened = false
@@ -183,7 +183,7 @@ export async function* firstVisit(visitor: Visitor): AsyncGenerator<string> {
   yield 'sign-in-refused'
   await visitor.signIn()
   for (const path of await visitor.screens()) {
-    await visitor.visit(path)
+    await visitor.walk(path)
     yield `first-${path.slice(1)}`
   }
 }

@@ -19,7 +19,6 @@ export interface RunsReport {
 type Victim = 'daemon' | 'runner' | 'agent'
 const VICTIMS: Victim[] = ['daemon', 'runner', 'agent']
 
-const TASKS = 4
 const NOTES = ['first', 'second']
 const CONVERGES_WITHIN_MS = 90_000
 
@@ -38,7 +37,7 @@ const SCRIPT = [
 ]
 
 /** Agents at work, and somebody who kills the daemon, a runner or an agent at any moment between the start and the report. */
-export async function killRuns(seed: number, strikes: number): Promise<RunsReport> {
+export async function killRuns(seed: number, strikes: number, agents: number): Promise<RunsReport> {
   const random = new Random(seed)
   const repo = repository()
   const mortal = await Mortal.start()
@@ -52,7 +51,7 @@ export async function killRuns(seed: number, strikes: number): Promise<RunsRepor
     const { project_id } = await daemon.call('project_create', { name: 'Chaos' })
     await daemon.call('repo_add', { path: repo, project_id })
     const description = `\`\`\`signalbox\n${JSON.stringify(SCRIPT)}\n\`\`\`\n`
-    for (let i = 0; i < TASKS; i++) tasks.push((await daemon.call('task_create', { project_id, title: `Task ${i}`, description })).task_id)
+    for (let i = 0; i < agents; i++) tasks.push((await daemon.call('task_create', { project_id, title: `Task ${i}`, description })).task_id)
     for (const task_id of tasks) jobs.push((await daemon.call('job_submit', { task_id, action: 'start_agent' })).job_id)
     for (let i = 0; i < strikes; i++) {
       await pause(random.below(700))
@@ -61,7 +60,7 @@ export async function killRuns(seed: number, strikes: number): Promise<RunsRepor
     }
     const wrong = [...(await converged(mortal, jobs)), ...(await everythingOnce(mortal, repo, tasks))]
     const lives = await sum(jobs, async (job_id) => (await daemon.call('job_get', { job_id })).job.lives)
-    return { seed, kills, lives, tasks: TASKS, wrong }
+    return { seed, kills, lives, tasks: agents, wrong }
   } finally {
     await mortal.remove()
     rmSync(repo, { recursive: true, force: true })

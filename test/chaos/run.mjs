@@ -3,7 +3,7 @@
 //   npm run chaos                      a few new seeds of both
 //   npm run chaos -- --only runs       of agents at work; `--only writers` of the writers
 //   npm run chaos -- --seed 42         one seed again, as a failure printed it
-//   npm run chaos -- --kills 30        more often than six times a seed
+//   npm run chaos -- --kills 30        more often than five times
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'

@@ -47,7 +47,7 @@ export class StreamReader {
   }
 
   async #until(met: () => boolean): Promise<void> {
-    if (met()) return
+    if (met() || this.#closed) return
     this.#goal = { met, reached: deferred() }
     await this.#goal.reached.promise
   }
@@ -64,12 +64,19 @@ export class StreamReader {
       if (!response) continue
       if (response.statusCode !== 200) {
         this.problems.push(`GET /api/events answered ${response.statusCode}`)
-        return
+        return this.#giveUp()
       }
       this.connections++
       this.#connected.resolve()
       await this.#drain(response)
     }
+  }
+
+  /** Whoever waits for it goes on, and finds the problem. */
+  #giveUp(): void {
+    this.#closed = true
+    this.#connected.resolve()
+    this.#goal?.reached.resolve()
   }
 
   #open(): Promise<IncomingMessage | undefined> {

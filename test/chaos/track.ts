@@ -47,17 +47,17 @@ export class Track {
     this.acknowledged.set(task.version, performance.now())
   }
 
-  /** Bounded by the waits themselves: each returns in its time, and says what it has not seen. */
+  /** Bounded by the waits themselves: each returns in its time, and says what it has not seen. Who failed has said so, and is gone. */
   #allSeen(): Promise<void> {
     return new Promise((resolve) => {
       this.#seen = () => {
-        if (this.followers.every((follower) => follower.seen >= this.version)) resolve()
+        if (this.followers.every((follower) => follower.gone || follower.seen >= this.version)) resolve()
       }
       this.#seen()
     })
   }
 
-  /** A follower has seen something new. */
+  /** A follower has seen something new, or is gone. */
   progress(): void {
     this.#seen()
   }

@@ -9,7 +9,7 @@ test('[F25] 500 waiters, 200 streams and 64 writers: nothing is missed, nothing 
   const report = await waitUnderLoad({
     seed,
     warmUpSeconds: 1,
-    seconds: 5,
+    seconds: 3,
     waiters: 500,
     overMcp: 16,
     writers: 64,

@@ -55,6 +55,11 @@ export class Waiter {
     track.followers.push(this)
   }
 
+  /** It waits no more, whatever it has seen. */
+  get gone(): boolean {
+    return this.#leaving.signal.aborted
+  }
+
   get way(): Way {
     return this.#caller.way
   }
@@ -72,7 +77,9 @@ export class Waiter {
   async #wait(): Promise<void> {
     const timeout = this.#random.pick(this.#limits.timeouts)
     const began = performance.now()
-    const outcome = await this.#caller.call(...this.#question(timeout), this.#leaving.signal)
+    let outcome = await this.#caller.call(...this.#question(timeout), this.#leaving.signal)
+    // Before its first wait a connection is idle while all the others connect, and may close in the moment in which it is used.
+    if (outcome.kind === 'lost' && this.waits === 0) outcome = await this.#caller.call(...this.#question(timeout), this.#leaving.signal)
     const now = performance.now()
     if (this.#leaving.signal.aborted) return
     this.waits++
@@ -80,7 +87,8 @@ export class Waiter {
     if (took > (timeout ?? HOLD_SECONDS) * 1_000 + this.#limits.graceMs) this.#wrong(`a wait of ${timeout} s took ${Math.round(took)} ms`)
     if (outcome.kind !== 'answer') {
       this.#wrong(`a wait failed: ${JSON.stringify(outcome)}`)
-      return this.#leaving.abort()
+      this.#leaving.abort()
+      return this.track.progress()
     }
     this.#read(outcome.value, now)
     if (outcome.value.code === 'WAIT_TIMEOUT') this.#timedOut(outcome.value, timeout, took, now)

@@ -5,7 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { command } from '../../src/daemon/cli-command.ts'
 import { BIN, TestDaemon } from '../../src/testing/daemon.ts'
+import { fakeTerminal } from '../../src/testing/terminal.ts'
 import { databaseOf, rows, until } from './support.ts'
 
 let daemon: TestDaemon
@@ -17,10 +19,18 @@ beforeAll(async () => {
 })
 afterAll(() => daemon.remove())
 
+/** What a process of its own does, without the half second that it takes to start; where that is the point there is `daemon.cli`. */
+async function cli(args: string[], env: Record<string, string> = {}): Promise<{ code: number; stdout: string; stderr: string }> {
+  const { SIGNALBOX_PORT: _, ...base } = daemon.env
+  const terminal = fakeTerminal()
+  const code = await command(args, { ...base, ...env }, terminal)
+  return { code, stdout: terminal.stdout, stderr: terminal.stderr }
+}
+
 /** Runs a command and reads its answer as JSON. */
 // biome-ignore lint/suspicious/noExplicitAny: tests read the answer's fields by name
 async function json(...args: string[]): Promise<any> {
-  const { code, stdout, stderr } = await daemon.cli([...args, '--json'])
+  const { code, stdout, stderr } = await cli([...args, '--json'])
   if (code !== 0) throw new Error(`${args.join(' ')} ended with ${code}: ${stdout}${stderr}`)
   return JSON.parse(stdout)
 }
@@ -63,10 +73,12 @@ describe('signalbox <noun> <verb>', () => {
       [['task', 'move', 'T-1', 'DONE'], 5, 'INVALID_TRANSITION'],
     ]
     for (const [args, exit, code, env] of cases) {
-      const plain = await daemon.cli(args, '', env)
+      const plain = await cli(args, env)
       expect([args, plain.code, plain.stdout]).toEqual([args, exit, ''])
       expect(plain.stderr).toMatch(new RegExp(`^${code}: .{10}`))
     }
+    const plain = await daemon.cli(['task', 'get', 'T-999'])
+    expect([plain.code, plain.stdout, plain.stderr]).toEqual([4, '', expect.stringMatching(/^RESOURCE_NOT_FOUND: .{10}/)])
     const asJson = await daemon.cli(['task', 'get', 'T-999', '--json'])
     expect([asJson.code, JSON.parse(asJson.stdout).error.code, asJson.stderr]).toEqual([4, 'RESOURCE_NOT_FOUND', ''])
   })
@@ -121,7 +133,7 @@ describe('signalbox <noun> <verb>', () => {
     await json('task', 'create', 'for Otto', '--as', 'otto')
     const [row] = rows(databaseOf(daemon), `SELECT * FROM calls WHERE tool = 'task_create' AND principal = ?`, agent.agent_id)
     expect([row.acting_person?.slice(0, 7), row.surface]).toEqual(['person_', 'cli'])
-    expect((await daemon.cli(['agent', 'me', '--as', 'nobody'])).code).toBe(4)
+    expect((await cli(['agent', 'me', '--as', 'nobody'])).code).toBe(4)
   })
 })
 
@@ -141,7 +153,7 @@ describe('waits and streams', () => {
   test('[E6] it ends when its own time is over, not when the first cut comes', async () => {
     const { handle } = await json('task', 'create', 'never moved')
     const began = performance.now()
-    const { code, stdout } = await daemon.cli(['task', 'wait', handle, '--timeout-seconds', '1.2', '--json'])
+    const { code, stdout } = await cli(['task', 'wait', handle, '--timeout-seconds', '1.2', '--json'])
     expect([code, JSON.parse(stdout)]).toMatchObject([0, { code: 'WAIT_TIMEOUT' }])
     expect(performance.now() - began).toBeGreaterThan(1_200)
   })

@@ -84,12 +84,12 @@ function parsed(text: string): unknown {
 
 const PATIENCE_MS = 60_000
 
-/** Asks again until it is so. Each question is a round trip, so nothing spins. */
+/** Asks again until it is so, less and less often: whoever answers is mostly the one that has to get there. */
 export async function until(holds: () => unknown, what: string | (() => string | Promise<string>)): Promise<void> {
   const deadline = performance.now() + PATIENCE_MS
-  while (!(await holds())) {
+  for (let asked = 1; !(await holds()); asked++) {
     if (performance.now() > deadline) throw new Error(`this never came true: ${typeof what === 'string' ? what : await what()}`)
-    await new Promise((resolve) => setTimeout(resolve, 5))
+    await new Promise((resolve) => setTimeout(resolve, Math.min(5 * asked, 40)))
   }
 }
 

@@ -1,0 +1,30 @@
+import { relative } from 'node:path'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
+
+/**
+ * Long, and mostly short to read: vitest, which on a fresh clone takes the length of a file for its duration, would begin them
+ * last, and one of its two workers would have nothing to do meanwhile.
+ */
+const LONG = [
+  'test/chaos/kill-runs.test.ts',
+  'test/browser/accessible.test.ts',
+  'test/chaos/postgres.test.ts',
+  'test/browser/live.test.ts',
+  'test/e2e/runs.test.ts',
+  'test/chaos/kill-daemon.test.ts',
+  'test/chaos/wait-load.test.ts',
+  'test/chaos/effects-killed.test.ts',
+  'test/chaos/postgres-effects.test.ts',
+  'test/mcp/pipe.test.ts',
+]
+
+export class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const root = this.ctx.config.root
+    const place = ({ moduleId }: TestSpecification) => {
+      const known = LONG.indexOf(relative(root, moduleId))
+      return known < 0 ? LONG.length : known
+    }
+    return (await super.sort(files)).sort((a, b) => place(a) - place(b))
+  }
+}
