@@ -89,17 +89,25 @@ async function heard(daemon: TestDaemon, after: string): Promise<{ id: string; d
 /** What every tool that only reads answers, by its name: found in the list of tools, so that none is forgotten. */
 async function everyRead(daemon: TestDaemon, things: Lived['things']): Promise<Record<string, unknown>> {
   const listed = await send(daemon.url, { path: '/api/tools', headers: bearer(daemon.token) })
-  const names: string[] = listed.json.tools.filter((tool: Any) => tool.impact === 'read').map((tool: Any) => tool.name)
+  const reads: Any[] = listed.json.tools.filter((tool: Any) => tool.impact === 'read')
   const inputs: Record<string, object> = {
     task_get: { task_id: things.task, notes: 200 },
-    task_context: { task_id: things.task },
     plan_get: { plan_id: things.plan },
+    budget_get: { task_id: things.task },
+    transcript_search: { task_id: things.task, words: 'x' },
+    file_read: { task_id: things.task, path: 'README.md' },
     // Reading is a call too: only what was written counts.
     audit_tail: { limit: 200, tool: 'task_note' },
   }
   // Waits, what differs between two daemons, and the seals, which go on with every call.
-  const others = ['event_wait', 'task_wait', 'system_health', 'audit_verify', 'audit_export']
-  const answers = names.filter((name) => !others.includes(name)).map(async (name) => [name, await daemon.call(name, { ...inputs[name] })])
+  const others = ['event_wait', 'task_wait', 'job_wait', 'system_health', 'audit_verify', 'audit_export']
+  const inputOf = ({ name, input }: Any) => inputs[name] ?? (input.required?.includes('task_id') ? { task_id: things.task } : {})
+  const answers = reads
+    .filter(({ name }) => !others.includes(name))
+    .map(async (tool) => {
+      const { ok, result, error } = await daemon.post(tool.name, inputOf(tool))
+      return [tool.name, ok ? result : error.code]
+    })
   return withoutWhatMoves(Object.fromEntries(await Promise.all(answers)))
 }
 
