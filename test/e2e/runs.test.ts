@@ -17,7 +17,14 @@ class Site {
   static async open(settings: Record<string, unknown> = {}): Promise<Site> {
     const site = new Site()
     await site.daemon.start()
-    const quick = { 'runs.back_off_seconds': 0, 'runs.linger_seconds': 2, 'runs.max_per_host': 40, 'runs.max_per_project': 40, ...settings }
+    const quick = {
+      'runs.back_off_seconds': 0,
+      'runs.linger_seconds': 2,
+      'runs.quota_least_seconds': 0,
+      'runs.max_per_host': 40,
+      'runs.max_per_project': 40,
+      ...settings,
+    }
     for (const [key, value] of Object.entries(quick)) await site.daemon.call('setting_update', { key, value })
     site.project = (await site.daemon.call('project_create', { name: 'Web' })).project_id
     await site.daemon.call('repo_add', { path: site.repo, project_id: site.project, checks: 'test -f a.txt' })
