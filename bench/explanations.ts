@@ -35,9 +35,9 @@ on a large table the planner believed that hardly anything follows a recent curs
 had written since (35 pages for one row where it now reads 5), and planned anew for each call. What is left of that is the planning, 0.1 ms a
 call, which on the small table is done once. A ratio over 1 ms calls also moves by some tenths between two runs while the machine is busy.`,
 
-  runs: `On two cores a checkout of 50,000 files takes about as much processor time with two workers as with one, so 0.5 to 0.6 of a plain checkout is the
-best that writing the files side by side can give; 0.4 needs four cores, or worktrees that are made ahead of time (docs/decisions/0012). An agent's first call
-is mostly Node starting three times (runner, shell, agent) and the MCP client being loaded; the agent started by hand has two thirds of that as well.`,
+  runs: `Writing files side by side gains as much as a plain checkout waits for the disk: a lot on a slow disk, where 50,000 files took a quarter of the time,
+little in memory, where two cores give 0.5 to 0.6 at best (docs/decisions/0012). An agent's first call is mostly Node starting (runner, agent) and the MCP
+client being loaded; the agent started by hand has most of that as well.`,
 
   profile: `\`npm run bench -- --only read --engine sqlite --profile <folder>\` leaves a CPU profile of the daemon. What it showed at 16 clients, and what
 was done about it:
