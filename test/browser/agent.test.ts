@@ -105,7 +105,7 @@ describe.skipIf(withoutBrowser('[U12] [U13] [U14] [U15] [U16] [S13] agents at wo
     const top = async () => {
       await transcript.press('Home')
       // What was just read above is drawn first, and then moved out of sight, so that the place of whoever reads stays.
-      await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 50)))))
+      await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 50))))')
       return transcript.getByText('line 1 of many', { exact: true }).isVisible()
     }
     for (const time of ['first', 'second']) await until(top, `the first line, the ${time} time`)
