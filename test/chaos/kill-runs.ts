@@ -74,8 +74,9 @@ async function strike(mortal: Mortal, victim: Victim, random: Random): Promise<n
     await mortal.start()
     return 1
   }
-  const wanted = victim === 'runner' ? /runner\.js/ : /scripted-agent\.js/
-  const candidates = survivors(mortal.daemon.home).filter(({ argv }) => wanted.test(argv))
+  // The program itself, not the shell around it: that one's end looks like the program's own.
+  const program = victim === 'runner' ? 'runner.js' : 'scripted-agent.js'
+  const candidates = survivors(mortal.daemon.home).filter(({ argv }) => argv.startsWith(process.execPath) && argv.includes(program))
   if (!candidates.length) return 0
   kill(random.pick(candidates).pid)
   return 1
@@ -111,7 +112,10 @@ async function everythingOnce({ daemon }: Mortal, repo: string, tasks: string[])
     check(`${task.handle} reviews`, reviews.length, 1)
     const branch = branches(repo).filter((name) => name.endsWith(`-${slugOf(task.title)}`))
     check(`${task.handle} branches`, branch.length, 1)
-    check(`${task.handle} commits`, git(repo, 'log', '--reverse', '--format=%s', `main..${branch[0]}`).split('\n'), ['one', 'two'])
+    // One that was killed between a file and its commit commits it in its next life, under the name of that one's first commit.
+    const messages = git(repo, 'log', '--reverse', '--format=%s', `main..${branch[0]}`).split('\n')
+    check(`${task.handle} commits`, [messages.length, messages[0]], [2, 'one'])
+    check(`${task.handle} files`, git(repo, 'ls-tree', '--name-only', String(branch[0])).split('\n'), ['a.txt', 'b.txt'])
     const { runs } = await daemon.call('run_list', { task_id, limit: 200 })
     check(`${task.handle} runs that live`, runs.filter((run: { state: string }) => run.state !== 'ended').length, 0)
   }
