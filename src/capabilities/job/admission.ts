@@ -13,30 +13,21 @@ import { type JobRow, jobStore, type RunRow, runStore } from './store.ts'
 
 const LOOKED_AT = 500
 
-export interface Places {
-  host: number
-  project: number
-}
-
-export function placesOf(ctx: RunContext): Places {
-  return { host: ctx.setting('runs.max_per_host'), project: ctx.setting('runs.max_per_project') }
-}
-
 /**
  * Begins what may begin now: by priority, then first come, first served. A project without a free place does not hold up
  * the others. Nobody at work is ever put out for it. Two at once would each see the last place free. Returns when the next one's time comes.
  */
 export async function admit(ctx: RunContext): Promise<number | undefined> {
   await takeTurn(ctx.tx, 'admission')
-  const places = placesOf(ctx)
+  const inOneProject = ctx.setting<number>('runs.max_per_project')
   const living = await runStore(ctx.tx).living()
-  let free = places.host - [...living.values()].reduce((sum, n) => sum + n, 0)
+  let free = ctx.setting<number>('runs.max_per_host') - [...living.values()].reduce((sum, n) => sum + n, 0)
   let later: number | undefined
   for (const job of await jobStore(ctx.tx).inLine(LOOKED_AT)) {
     if (free <= 0) return undefined
     const inProject = living.get(job.project_id) ?? 0
     if (job.not_before > ctx.now) later = Math.min(later ?? job.not_before, job.not_before)
-    if (job.not_before > ctx.now || inProject >= places.project) continue
+    if (job.not_before > ctx.now || inProject >= inOneProject) continue
     if (!(await begin(ctx, job))) continue
     living.set(job.project_id, inProject + 1)
     free--
@@ -59,7 +50,7 @@ async function begin(ctx: RunContext, job: JobRow): Promise<boolean> {
   const last = await lastRun(ctx, job)
   const agent = checks ? null : await workerFor(ctx, task, last)
   const session = given.session ?? last?.session ?? null
-  const run = newRun(ctx, job, given, { work: work.id, agent, allowed, session })
+  const run = newRun(ctx, job, given, { agent, allowed, session })
   await runStore(ctx.tx).insert(run)
   ctx.enqueue(launchRun({ run_id: run.id }, { queue: run.id }))
   const started = {
@@ -106,14 +97,13 @@ function newRun(
   ctx: RunContext,
   job: JobRow,
   given: JobArguments,
-  { work, agent, allowed, session }: { work: string; agent: string | null; allowed: Allowance; session: string | null },
+  { agent, allowed, session }: { agent: string | null; allowed: Allowance; session: string | null },
 ): RunRow {
   return {
     id: ctx.id('run'),
     job_id: job.id,
     task_id: job.task_id,
     project_id: job.project_id,
-    work_id: work,
     agent_id: agent,
     token_id: null,
     kind: agent === null ? 'checks' : 'agent',

@@ -19,7 +19,8 @@ import {
   runStopping,
 } from './schema.ts'
 import { jobStore, runStore } from './store.ts'
-import { actions, cancel, events, get, list, runs, submit, wait } from './tools.ts'
+import { actions, submit } from './submit.ts'
+import { cancel, events, get, list, runs, wait } from './tools.ts'
 
 const Places = z.int().min(1).max(1_000)
 

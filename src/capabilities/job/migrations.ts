@@ -14,7 +14,7 @@ export const migrations: Migration[] = [
       'CREATE INDEX jobs_by_task ON jobs (task_id, number)',
       `CREATE TABLE runs (
         id ${text} PRIMARY KEY NOT NULL, job_id ${text} NOT NULL REFERENCES jobs (id), task_id ${text} NOT NULL, project_id ${text} NOT NULL,
-        work_id ${text} NOT NULL, agent_id ${text}, token_id ${text}, kind ${text} NOT NULL, harness ${text} NOT NULL, options ${text} NOT NULL,
+        agent_id ${text}, token_id ${text}, kind ${text} NOT NULL, harness ${text} NOT NULL, options ${text} NOT NULL,
         model ${text}, session ${text}, host ${text}, state ${text} NOT NULL, life ${int} NOT NULL, pid ${int}, process_started ${text}, boot ${text},
         spool_offset ${int} NOT NULL, step ${int} NOT NULL, harness_state ${text} NOT NULL, inputs ${int} NOT NULL,
         limits ${text} NOT NULL, turns ${int} NOT NULL, input_tokens ${int} NOT NULL, output_tokens ${int} NOT NULL, cached_tokens ${int} NOT NULL,

@@ -12,7 +12,7 @@ import { admit, again, cancelJob, over } from './admission.ts'
 import { overBudget, overrun } from './budget.ts'
 import { admitLater, forgetRun, settleRun } from './effects.ts'
 import { aboutRun, askToStop, endFor, jobHandle, putBack } from './rules.ts'
-import { OPEN_STATES, runEnded, runProgressed, runStarted } from './schema.ts'
+import { MICROS, OPEN_STATES, runEnded, runProgressed, runStarted } from './schema.ts'
 import { type Next, whatNext } from './settle.ts'
 import { type JobRow, jobStore, type RunRow, runStore } from './store.ts'
 
@@ -314,7 +314,7 @@ function fold(run: RunRow, events: z.output<typeof HarnessEvent>[], resets: Rese
         changed.input_tokens += event.input_tokens
         changed.output_tokens += event.output_tokens
         changed.cached_tokens += event.cached_tokens
-        changed.cost_micros += Math.round((event.cost_usd ?? 0) * 1_000_000)
+        changed.cost_micros += Math.round((event.cost_usd ?? 0) * MICROS)
         if (event.estimated) changed.estimated = 1
         break
       case 'limit_reached':

@@ -33,7 +33,6 @@ export interface RunRow {
   job_id: string
   task_id: string
   project_id: string
-  work_id: string
   agent_id: string | null
   token_id: string | null
   kind: 'agent' | 'checks'

@@ -2,6 +2,7 @@ import { useVirtualizer } from '@tanstack/react-virtual'
 import { ArrowDown } from 'lucide-react'
 import { type Key, type ReactNode, useLayoutEffect, useRef, useState } from 'react'
 import { Button } from './button.tsx'
+import { VirtualRows } from './virtual.tsx'
 
 interface Props<T> {
   items: T[]
@@ -90,17 +91,7 @@ export function TailList<T>({ items, keyOf, estimate, onStart, className = '', l
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: whoever has no mouse scrolls it with the arrows */}
       <section ref={scroller} className="virtual" aria-label={label} tabIndex={0} onScroll={scrolled}>
         <ul style={{ height: size }}>
-          {rows.map((row) => (
-            <li
-              key={row.key}
-              ref={virtual.measureElement}
-              data-index={row.index}
-              className="virtual-row"
-              style={{ transform: `translateY(${row.start}px)` }}
-            >
-              {children(items[row.index] as T)}
-            </li>
-          ))}
+          <VirtualRows {...{ virtual, items, children }} />
         </ul>
       </section>
       {!follows && (

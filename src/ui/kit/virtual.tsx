@@ -1,4 +1,4 @@
-import { useVirtualizer } from '@tanstack/react-virtual'
+import { useVirtualizer, type Virtualizer } from '@tanstack/react-virtual'
 import { type Key, type ReactNode, useEffect, useLayoutEffect, useRef } from 'react'
 
 interface Props<T> {
@@ -41,17 +41,28 @@ export function VirtualList<T>({ items, keyOf, estimate, onEnd, className = '', 
   return (
     <ul ref={scroller} className={`virtual ${className}`} aria-label={label}>
       <li className="virtual-space" aria-hidden style={{ height: virtual.getTotalSize() }} />
-      {rows.map((row) => (
-        <li
-          key={row.key}
-          ref={virtual.measureElement}
-          data-index={row.index}
-          className="virtual-row"
-          style={{ transform: `translateY(${row.start}px)` }}
-        >
-          {children(items[row.index] as T)}
-        </li>
-      ))}
+      <VirtualRows {...{ virtual, items, children }} />
     </ul>
   )
+}
+
+interface RowsProps<T> {
+  virtual: Pick<Virtualizer<Element, Element>, 'getVirtualItems' | 'measureElement'>
+  items: T[]
+  children(item: T): ReactNode
+}
+
+/** Those on the screen, each at its place and measured there. */
+export function VirtualRows<T>({ virtual, items, children }: RowsProps<T>) {
+  return virtual.getVirtualItems().map((row) => (
+    <li
+      key={row.key}
+      ref={virtual.measureElement}
+      data-index={row.index}
+      className="virtual-row"
+      style={{ transform: `translateY(${row.start}px)` }}
+    >
+      {children(items[row.index] as T)}
+    </li>
+  ))
 }

@@ -1,0 +1,325 @@
+import { z } from 'zod'
+import { Refusal, refuse } from '../../kernel/error.ts'
+import { mention } from '../../kernel/id.ts'
+import type { Principal } from '../../kernel/policy.ts'
+import { text } from '../../kernel/schema.ts'
+import { defineTool, type LookContext, type RunContext } from '../../kernel/tool.ts'
+import { nextNumber } from '../handle.ts'
+import { JobId, RepoId, TaskId } from '../ids.ts'
+import { projectStore } from '../project/index.ts'
+import { handleOf, requireTask, requireUnblocked, type TaskRow } from '../task/index.ts'
+import { planWork, workOf } from '../work/index.ts'
+import { admit, cancelJob, over } from './admission.ts'
+import { allowance, allowanceOf, unmetered } from './budget.ts'
+import { aboutJob, aboutRun, askToStop, type JobArguments, jobHandle, notAuto } from './rules.ts'
+import { ACTIONS, Action, type ActionName, JobView, jobSubmitted, Limits, runInput } from './schema.ts'
+import { budgetStore, type JobRow, jobStore, runStore } from './store.ts'
+import { jobView } from './view.ts'
+import '../../ports/harness.ts'
+
+/** All that any harness takes; each refuses what it does not know. */
+const Options = z.strictObject({
+  command: z
+    .array(z.string().max(10_000))
+    .min(1)
+    .max(200)
+    .optional()
+    .describe('`command`: the program and its arguments; no shell reads them'),
+  script: z.string().min(1).max(200_000).optional().describe('`scripted`: what it does'),
+  file: text(1_000).optional().describe('`scripted`: where the script is in the repository'),
+})
+
+/** Each belongs to some of the actions: ACTION_FACTS says which. */
+const Arguments = z.strictObject({
+  harness: text(40).optional().describe('How the agent program is driven; default: the setting runs.default_harness'),
+  model: text(100).optional(),
+  repo_id: mention(RepoId).optional().describe('Needed when the project has several'),
+  limits: Limits.optional().describe('What this job may use'),
+  options: Options.optional().describe('What this harness takes'),
+  message: text(20_000).optional().describe('What the agent is told'),
+})
+
+interface ActionFacts {
+  title: string
+  description: string
+  takes: (keyof z.output<typeof Arguments>)[]
+  needs?: (keyof z.output<typeof Arguments>)[]
+}
+
+const ACTION_FACTS: Record<ActionName, ActionFacts> = {
+  start_agent: {
+    title: 'Start an agent',
+    description: 'An agent works on the task in its own worktree, until it asks for review.',
+    takes: Arguments.keyof().options,
+  },
+  resume_agent: {
+    title: 'Resume the agent',
+    description: 'The agent goes on in the same worktree, in its own session where the program can.',
+    takes: ['limits', 'message'],
+  },
+  stop_agent: { title: 'Stop the agent', description: 'End the agent and everything that it started. What it did is kept.', takes: [] },
+  message_agent: {
+    title: 'Write to the agent',
+    description: 'Tell the agent something while it works.',
+    takes: ['message'],
+    needs: ['message'],
+  },
+  run_checks: { title: 'Run the checks', description: "Run the repository's checks command in the task's worktree.", takes: [] },
+}
+
+export const actions = defineTool({
+  name: 'job_actions',
+  title: 'List what jobs can do',
+  description: 'The actions of job_submit with what each takes, and the harnesses that are there.',
+  input: z.strictObject({}),
+  output: z.strictObject({
+    actions: z.array(
+      z.strictObject({
+        action: Action,
+        title: z.string(),
+        description: z.string(),
+        takes: z.array(z.string()),
+        needs: z.array(z.string()),
+      }),
+    ),
+    harnesses: z.array(
+      z.strictObject({
+        name: z.string(),
+        title: z.string(),
+        available: z.boolean(),
+        version: z.string().nullable(),
+        install: z.string().nullable().describe('How to get it when it is not there'),
+        meters: z.array(z.string()),
+        can: z.array(z.string()),
+      }),
+    ),
+  }),
+  example: {},
+  impact: 'read',
+  profile: 'viewer',
+  async look(ctx) {
+    const listed = ACTIONS.map((action) => {
+      const { title, description, takes, needs = [] } = ACTION_FACTS[action]
+      return { action, title, description, takes, needs }
+    })
+    const { harnesses } = ctx.ports
+    const found = await Promise.all(
+      harnesses.names().map(async (name) => {
+        const harness = harnesses.get(name)
+        if (!harness) throw new Error(`the harness ${name} is not there`)
+        const probed = await harness.probe()
+        return {
+          name,
+          title: harness.title,
+          available: probed.found,
+          version: probed.found ? probed.version : null,
+          install: probed.found ? null : probed.install,
+          meters: Object.keys(harness.meters),
+          can: Object.entries(harness.can).flatMap(([what, can]) => (can ? [what] : [])),
+        }
+      }),
+    )
+    return { actions: listed, harnesses: found }
+  },
+})
+
+export const submit = defineTool({
+  name: 'job_submit',
+  title: 'Submit a job',
+  description: 'Do something with the agent of an AUTO task. Returns at once; job_wait waits for its end.',
+  input: z.strictObject({ task_id: TaskId, action: Action, ...Arguments.shape }),
+  output: z.strictObject({ job_id: JobId, handle: z.string(), job: JobView }),
+  example: { task_id: 'T-1', action: 'start_agent', harness: 'scripted' },
+  impact: 'write',
+  profile: 'operator',
+  async prepare(ctx, input) {
+    const { task_id, action, ...given } = input
+    const wrong = misplaced(action, given) ?? notForAgents(ctx.principal, given)
+    if (wrong) return wrong
+    if (action === 'message_agent') return (await takesMessages(ctx, task_id)) ?? {}
+    return action === 'start_agent' ? lookAtHarness(ctx, task_id, given) : {}
+  },
+  async run(ctx, { task_id, action, ...given }, _looked: object) {
+    const task = await requireTask(ctx, task_id)
+    const refusal = notAuto(task)
+    if (refusal) return refusal
+    const job = newJob(ctx, task, action, given, await nextNumber(ctx.tx, 'job'))
+    const begun = await BEGIN[action](ctx, task, job)
+    if (begun instanceof Refusal) return begun
+    const now = (await jobStore(ctx.tx).find(job.id)) as JobRow
+    return { job_id: job.id, handle: jobHandle(job), job: await jobView(ctx.tx, now, ctx.now) }
+  },
+})
+
+type Begin = (ctx: RunContext, task: TaskRow, job: JobRow) => Promise<Refusal | undefined>
+
+const BEGIN: Record<ActionName, Begin> = {
+  async start_agent(ctx, task, job) {
+    const busy = await isBusy(ctx, task)
+    if (busy) return busy
+    if (task.status === 'BACKLOG') await requireUnblocked(ctx, task)
+    return queue(ctx, task, job)
+  },
+
+  async resume_agent(ctx, task, job) {
+    const busy = await isBusy(ctx, task)
+    if (busy) return busy
+    const last = (await runStore(ctx.tx).ofTask(task.id, undefined, 50)).find((run) => run.kind === 'agent')
+    if (!last) {
+      return refuse('INVALID_AGENT_STATE', `No agent has worked on ${handleOf(task)} yet.`, {
+        next_tool: 'job_submit',
+        next_arguments: { task_id: handleOf(task), action: 'start_agent' },
+      })
+    }
+    if (task.status === 'BACKLOG') await requireUnblocked(ctx, task)
+    const before = JSON.parse((await jobStore(ctx.tx).find(last.job_id))?.arguments ?? '{}') as JobArguments
+    const given = JSON.parse(job.arguments) as JobArguments
+    const session = last.session ?? undefined
+    return queue(ctx, task, {
+      ...job,
+      arguments: JSON.stringify({ ...before, message: undefined, ...given, harness: last.harness, session }),
+    })
+  },
+
+  async run_checks(ctx, task, job) {
+    const work = await workOf(ctx.tx, task.id)
+    const repo = work && (await projectStore(ctx.tx).repo(work.repo_id))
+    if (!work || !repo)
+      return refuse('INVALID_AGENT_STATE', `${handleOf(task)} has no worktree yet: there is nothing to check.`, {
+        next_tool: 'job_submit',
+        next_arguments: { task_id: handleOf(task), action: 'start_agent' },
+      })
+    if (!repo.checks)
+      return refuse('INVALID_INPUT', `${repo.handle} has no checks.`, {
+        hint: 'A person gives it a command with repo_update.',
+        next_tool: 'repo_update',
+      })
+    const busy = await isBusy(ctx, task)
+    if (busy) return busy
+    // From the registration, never from the branch: an agent must not choose what it is checked by.
+    return queue(ctx, task, { ...job, arguments: JSON.stringify({ options: { command: ['/bin/sh', '-c', repo.checks] } }) })
+  },
+
+  async stop_agent(ctx, task, job) {
+    const run = await runStore(ctx.tx).livingOf(task.id)
+    const waiting = await jobStore(ctx.tx).openOf(task.id)
+    if (!run && !waiting) return nobodyThere(task)
+    await insert(ctx, { ...job, state: 'running', run_id: run?.id ?? null, started_at: ctx.now })
+    if (run) await askToStop(ctx, run, 'stopped')
+    if (waiting) await cancelJob(ctx, waiting, 'It was stopped.')
+    if (!run) await over(ctx, job, 'succeeded', null, null)
+    return undefined
+  },
+
+  async message_agent(ctx, task, job) {
+    const run = await runStore(ctx.tx).livingOf(task.id)
+    if (run?.kind !== 'agent') return nobodyThere(task)
+    await insert(ctx, { ...job, state: 'running', run_id: run.id, started_at: ctx.now })
+    ctx.emit(runInput(aboutRun(run), { job_id: job.id, from: ctx.principal.id }))
+    return undefined
+  },
+}
+
+async function queue(ctx: RunContext, task: TaskRow, job: JobRow): Promise<Refusal | undefined> {
+  const { limits, repo_id } = JSON.parse(job.arguments) as JobArguments
+  const about = { task: task.id, project: task.project_id }
+  const left = job.action === 'run_checks' ? undefined : await allowance(ctx, about, allowanceOf(limits))
+  if (left instanceof Refusal) return left
+  const work = await planWork(ctx, task, repo_id)
+  if (work instanceof Refusal) return work
+  await insert(ctx, job)
+  await admit(ctx)
+  return undefined
+}
+
+async function insert(ctx: RunContext, job: JobRow): Promise<void> {
+  await jobStore(ctx.tx).insert(job)
+  ctx.emit(jobSubmitted(aboutJob(job), { handle: jobHandle(job), action: job.action, state: job.state }))
+}
+
+function newJob(ctx: RunContext, task: TaskRow, action: ActionName, given: object, number: number): JobRow {
+  return {
+    id: ctx.id('job'),
+    number,
+    task_id: task.id,
+    project_id: task.project_id,
+    action,
+    arguments: JSON.stringify(given),
+    state: 'queued',
+    code: null,
+    reason: null,
+    priority: task.priority,
+    submitted_by: ctx.principal.id,
+    lives: 0,
+    run_id: null,
+    not_before: 0,
+    cancel_asked_at: null,
+    created_at: ctx.now,
+    started_at: null,
+    ended_at: null,
+  }
+}
+
+function nobodyThere(task: TaskRow): Refusal {
+  return refuse('INVALID_AGENT_STATE', `No agent works on ${handleOf(task)}.`, {
+    next_tool: 'job_submit',
+    next_arguments: { task_id: handleOf(task), action: 'start_agent' },
+  })
+}
+
+async function isBusy(ctx: RunContext, task: TaskRow): Promise<Refusal | undefined> {
+  const open = await jobStore(ctx.tx).openOf(task.id)
+  if (!open) return undefined
+  return refuse('CONFLICT', `${jobHandle(open)} (${open.action}) is ${open.state} on ${handleOf(task)}.`, {
+    hint: 'Wait for it, or cancel it.',
+    next_tool: 'job_wait',
+    next_arguments: { job_id: jobHandle(open) },
+  })
+}
+
+function misplaced(action: ActionName, given: z.output<typeof Arguments>): Refusal | undefined {
+  const { takes, needs = [] } = ACTION_FACTS[action]
+  const foreign = Object.keys(given).find((key) => !takes.includes(key as never))
+  if (foreign)
+    return refuse('INVALID_INPUT', `${action} takes no ${foreign}.`, {
+      hint: `It takes ${takes.join(', ') || 'nothing'}.`,
+      suggestions: takes,
+    })
+  const missing = needs.find((key) => given[key] === undefined)
+  return missing && refuse('INVALID_INPUT', `${action} needs ${missing}.`)
+}
+
+/** Which program runs on this machine is for people to say: an agent without a shell would get one by this. */
+function notForAgents(principal: Principal, given: z.output<typeof Arguments>): Refusal | undefined {
+  if (principal.kind !== 'agent' || given.options === undefined) return undefined
+  return refuse('PERMISSION_DENIED', 'Only a person gives a harness its options: they say which program is run.')
+}
+
+async function takesMessages(ctx: LookContext, taskId: string): Promise<Refusal | undefined> {
+  const run = await runStore(ctx.view).livingOf(taskId)
+  const harness = run && ctx.ports.harnesses.get(run.harness)
+  if (!harness || harness.can.message) return undefined
+  return refuse('INVALID_AGENT_STATE', `${harness.title} takes no messages while it works.`, {
+    hint: 'Stop it, and say it with resume_agent or start_agent.',
+  })
+}
+
+/** What cannot work is said now, and not when its turn comes. */
+async function lookAtHarness(ctx: LookContext, taskId: string, given: z.output<typeof Arguments>) {
+  const { harnesses } = ctx.ports
+  const name = given.harness ?? ctx.setting<string>('runs.default_harness')
+  const harness = harnesses.get(name)
+  if (!harness) return refuse('INVALID_INPUT', `There is no harness "${name}".`, { suggestions: harnesses.names() })
+  const options = harness.options.safeParse(given.options ?? {})
+  if (!options.success) {
+    const [issue] = options.error.issues
+    const wrong = issue?.message.endsWith('received undefined') ? 'is missing' : issue?.message
+    return refuse('INVALID_INPUT', `options of ${name}: ${issue?.path.join('.')} ${wrong}`, { next_tool: 'job_actions' })
+  }
+  const found = await harness.probe()
+  if (!found.found)
+    return refuse('INVALID_INPUT', `${harness.title} cannot be used here: ${found.why}`, { hint: `Install it: ${found.install}` })
+  const task = await requireTask(ctx, taskId)
+  const budgets = [await budgetStore(ctx.view).of(task.id), await budgetStore(ctx.view).of(task.project_id)]
+  return unmetered(harness, Object.assign(allowanceOf(given.limits), ...budgets)) ?? {}
+}
