@@ -15,6 +15,7 @@ export class AuditBuffer {
   #calls: CallRecord[] = []
   #refusals = new Map<string, { source: string; reason: string; count: number }>()
   #timer: ReturnType<typeof setTimeout> | undefined
+  #flushing: Promise<void> = Promise.resolve()
   #closed = false
 
   constructor(ledger: Ledger, storage: Storage, now: () => number) {
@@ -47,10 +48,17 @@ export class AuditBuffer {
     return taken.map((entry) => ({ ...entry, at: this.#now() }))
   }
 
+  /** One after the other: of two at once each would wait for calls that the other has taken. */
+  flush(): Promise<void> {
+    this.#flushing = this.#flushing.then(() => this.#flush())
+    return this.#flushing
+  }
+
   /** What is there now. What comes meanwhile has a turn of its own: under load every few reads would cost a commit else. */
-  async flush(): Promise<void> {
+  async #flush(): Promise<void> {
     clearTimeout(this.#timer)
     this.#timer = undefined
+    if (!this.#open) return
     let left = this.#calls.length
     do {
       const calls = this.#calls.splice(0, Math.min(AT_ONCE, left))
