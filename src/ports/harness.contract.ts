@@ -6,8 +6,7 @@ import { type Harness, HarnessEvent, type HarnessState, METERS, MOST_TEXT } from
 import { EXIT_REASONS, type Exit, type Frame, STOP_REASONS } from './runner.ts'
 
 /** How the real program is brought to do what the suite looks at. */
-export interface HarnessUnderTest {
-  harness: Harness
+export interface Live {
   /** Several lines with characters of two to four bytes, every kind of thing that it can tell, and a good end. */
   endsWell(): Promise<Scene> | Scene
   /** Something is told, and then it ends badly. */
@@ -16,6 +15,16 @@ export interface HarnessUnderTest {
   stays(): Promise<Scene> | Scene
   /** It says `READY`, and after a message ends well, having said the message's text. For those that take messages. */
   listens?(): Promise<Scene> | Scene
+  /** It asks permission for one thing, does it when it may, and ends well. For those that ask. */
+  asks?(): Promise<Scene> | Scene
+}
+
+export interface HarnessUnderTest {
+  harness: Harness
+  /** A launch as good as any; nothing is started. */
+  scene(): Promise<Scene> | Scene
+  /** Where the program is not at hand, two of its lives are told from a recording; what needs it is left to the tier that has it. */
+  program: Live | Record<'endsWell' | 'fails', Recording>
   /** Lines of its own protocol, also such as it would never print, as hostile as one can think of. */
   hostileLines: string[]
 }
@@ -25,11 +34,15 @@ const RUNS = { numRuns: 40 }
 
 /** What every harness keeps, whatever its program prints. */
 export function harnessContract(given: HarnessUnderTest): void {
-  const { harness } = given
+  const { harness, program } = given
+  const live = 'stays' in program ? program : undefined
   const recorded = new Map<string, Promise<Recording>>()
   /** Each program is started once: the recording is what the tests are about. */
   const recording = (name: 'endsWell' | 'fails'): Promise<Recording> => {
-    const known = recorded.get(name) ?? Promise.resolve(given[name]()).then((scene) => new Driven(harness, scene).ended)
+    const from = program[name]
+    const known =
+      recorded.get(name) ??
+      (typeof from === 'function' ? Promise.resolve(from()).then((scene) => new Driven(harness, scene).ended) : Promise.resolve(from))
     recorded.set(name, known)
     return known
   }
@@ -46,30 +59,29 @@ export function harnessContract(given: HarnessUnderTest): void {
 
     test('[H2] its state is plain JSON: a daemon that takes over between any two frames tells the same', async () => {
       for (const name of ['endsWell', 'fails'] as const) {
-        const { frames, exit } = await recording(name)
-        const bytewise = cutAt(
-          frames,
-          everyByte(frames).filter((at) => at % 7 === 0),
-        )
-        expect(replay(harness, bytewise, exit, overJson)).toEqual(replay(harness, bytewise, exit))
+        const tape = await recording(name)
+        const every7th = everyByte(tape.frames).filter((at) => at % 7 === 0)
+        const bytewise = { ...tape, frames: cutAt(tape.frames, every7th) }
+        expect(replay(harness, bytewise, overJson)).toEqual(replay(harness, bytewise))
       }
     })
 
     test('[H2] decoding leaves the state that it was given as it was', async () => {
-      const { frames, exit } = await recording('endsWell')
-      expect(replay(harness, frames, exit, frozen)).toEqual(replay(harness, frames, exit))
+      const tape = await recording('endsWell')
+      expect(replay(harness, tape, frozen)).toEqual(replay(harness, tape))
     })
 
     test('[H3] where the bytes were cut apart makes no difference, in a line or in a character', async () => {
       for (const name of ['endsWell', 'fails'] as const) {
-        const { frames, exit } = await recording(name)
-        const whole = replay(harness, frames, exit)
-        expect(replay(harness, cutAt(frames, everyByte(frames)), exit)).toEqual(whole)
+        const tape = await recording(name)
+        const { frames } = tape
+        const whole = replay(harness, tape)
+        expect(replay(harness, { ...tape, frames: cutAt(frames, everyByte(frames)) })).toEqual(whole)
         const cuts = fc.array(fc.nat(length(frames)), { maxLength: 40 })
         await fc.assert(
           fc.asyncProperty(cuts, async (at) => {
             await breathe()
-            same(replay(harness, cutAt(frames, at), exit), whole)
+            same(replay(harness, { ...tape, frames: cutAt(frames, at) }), whole)
           }),
           RUNS,
         )
@@ -80,20 +92,20 @@ export function harnessContract(given: HarnessUnderTest): void {
       await fc.assert(
         fc.asyncProperty(framesOf(garbage(given)), anyExit(), fc.array(fc.nat(1_000), { maxLength: 40 }), async (frames, exit, at) => {
           await breathe()
-          same(replay(harness, cutAt(frames, at), exit), replay(harness, frames, exit))
+          same(replay(harness, { frames: cutAt(frames, at), exit }), replay(harness, { frames, exit }))
         }),
         RUNS,
       )
     })
 
     test('[H4] [H5] [H6] whatever is printed, and however it ends: nothing is thrown, the events fit together and are not too long', async () => {
-      const { frames: real } = await recording('endsWell')
+      const { frames: real, state } = await recording('endsWell')
       const lines = real.filter((frame) => frame.stream === 'out').flatMap((frame) => frame.bytes.toString('utf8').split(/(?<=\n)/))
       const disordered = fc.array(fc.constantFrom(...lines), { maxLength: 30 }).map((all) => Buffer.from(all.join('')))
       await fc.assert(
         fc.asyncProperty(framesOf(fc.oneof(garbage(given), disordered)), anyExit(), async (frames, exit) => {
           await breathe()
-          expect(problems(replay(harness, frames, exit, overJson))).toEqual([])
+          expect(problems(replay(harness, { state, frames, exit }, overJson))).toEqual([])
         }),
         RUNS,
       )
@@ -102,7 +114,7 @@ export function harnessContract(given: HarnessUnderTest): void {
     test('[H4] [H5] a line that is very long, or holds what nobody expects, is told in short', () => {
       for (const line of given.hostileLines) {
         const frames: Frame[] = [{ stream: 'out', at: 1, bytes: Buffer.from(`${line}\n`.repeat(2)) }]
-        expect(problems(replay(harness, frames, exitOf({ code: 0 }), overJson))).toEqual([])
+        expect(problems(replay(harness, { frames, exit: exitOf({ code: 0 }) }, overJson))).toEqual([])
       }
     })
 
@@ -130,24 +142,26 @@ export function harnessContract(given: HarnessUnderTest): void {
     })
 
     test('[H6] what ends badly is told as failed, once, and what we end ourselves is not', async () => {
-      const { events, exit, frames } = await recording('fails')
+      const { events, exit } = await recording('fails')
       expect(exit.code !== 0 || exit.signal !== null).toBe(true)
       expect(events.filter((event) => event.type === 'failed' || event.type === 'limit_reached')).toHaveLength(1)
       expect(events.at(-1)).toMatchObject({ type: 'exited', ok: false })
       for (const reason of STOP_REASONS) {
-        const told = replay(harness, frames.slice(0, 0), exitOf({ reason, code: 0 }))
+        const told = replay(harness, { frames: [], exit: exitOf({ reason, code: 0 }) })
         expect(told.at(-1)).toMatchObject({ type: 'exited', ok: false, reason: expect.stringContaining(reason) })
         expect(told.some((event) => event.type === 'failed')).toBe(false)
       }
     })
 
     test('[H6] one that is killed, that never started or that nobody saw the end of did not end well', async () => {
-      const life = new Driven(harness, await given.stays())
-      await life.saw('text', (event) => event.text.includes('READY'))
-      life.kill('SIGKILL')
-      const { events } = await life.ended
-      expect(problems(events)).toEqual([])
-      expect(events.at(-1)).toMatchObject({ ok: false, reason: expect.stringContaining('SIGKILL') })
+      if (live) {
+        const life = new Driven(harness, await live.stays())
+        await life.saw('text', (event) => event.text.includes('READY'))
+        life.kill('SIGKILL')
+        const { events } = await life.ended
+        expect(problems(events)).toEqual([])
+        expect(events.at(-1)).toMatchObject({ ok: false, reason: expect.stringContaining('SIGKILL') })
+      }
       for (const reason of ['spawn_failed', 'runner_lost'] as const) {
         const told = harness.end(harness.begin(), exitOf({ reason, code: null, detail: 'nothing of it was found' }))
         expect(told.at(-1)).toMatchObject({ type: 'exited', ok: false, reason: expect.stringContaining('nothing of it was found') })
@@ -155,7 +169,7 @@ export function harnessContract(given: HarnessUnderTest): void {
     })
 
     test('[H7] the token is in no argument and in no file of the worktree; what is written has a plain name', async () => {
-      const launch = launchOf(await given.endsWell())
+      const launch = launchOf(await given.scene())
       const plan = harness.launch(launch)
       expect(plan.argv.filter((argument) => argument.includes(launch.mcp.token))).toEqual([])
       expect(launch.cwd).not.toContain(launch.mcp.token)
@@ -178,8 +192,9 @@ export function harnessContract(given: HarnessUnderTest): void {
       const state = harness.begin()
       if (!harness.can.message) expect(harness.message(state, 'hello')).toBeUndefined()
       if (!harness.can.interrupt) expect(harness.interrupt(state)).toBeUndefined()
-      if (harness.can.message) {
-        const life = new Driven(harness, await (given.listens as () => Promise<Scene>)())
+      if (!harness.can.approve) expect(harness.decide(state, 'one', { allow: true, message: '' })).toBeUndefined()
+      if (live && harness.can.message) {
+        const life = new Driven(harness, await (live.listens as () => Promise<Scene>)())
         await life.saw('text', (event) => event.text.includes('READY'))
         life.message('the Zürich one, 🚂')
         await life.saw('text', (event) => event.from === 'agent' && event.text.includes('the Zürich one, 🚂'))
@@ -187,8 +202,8 @@ export function harnessContract(given: HarnessUnderTest): void {
         expect(events.filter((event) => event.type === 'text' && event.from === 'person')).toHaveLength(1)
         expect(events.at(-1)).toMatchObject({ type: 'exited', ok: true })
       }
-      if (harness.can.interrupt) {
-        const life = new Driven(harness, await given.stays())
+      if (live && harness.can.interrupt) {
+        const life = new Driven(harness, await live.stays())
         await life.saw('text', (event) => event.text.includes('READY'))
         life.interrupt()
         life.closeInput()
@@ -196,6 +211,19 @@ export function harnessContract(given: HarnessUnderTest): void {
         expect(events.filter((event) => event.type === 'turn_ended').at(-1)).toMatchObject({ how: 'interrupted' })
       }
     })
+
+    if (live && harness.can.approve)
+      test('[H9] what it asks permission for is told, and done or left as the answer says', async () => {
+        for (const allow of [true, false]) {
+          const life = new Driven(harness, { ...(await (live.asks as () => Promise<Scene>)()), approvals: 'ask' })
+          const { id } = await life.saw('approval_asked')
+          life.decide(id, { allow, message: 'as the test says' })
+          const { events } = await life.ended
+          expect(events.filter((event) => event.type === 'approval_asked')).toHaveLength(1)
+          const results = events.filter((event) => event.type === 'tool_result')
+          expect(results.at(-1)?.ok).toBe(allow)
+        }
+      })
 
     test('[H9] what is sent to it is told when it is sent, not again when its bytes come by', () => {
       const bytes = Buffer.from(given.hostileLines.join('\n'))
@@ -205,7 +233,7 @@ export function harnessContract(given: HarnessUnderTest): void {
     test('[H10] it says whether its program is here, or what to do about it, and refuses options that it does not know', async () => {
       const probe = await harness.probe()
       expect(probe.found ? probe.version : probe.install).toMatch(/\S/)
-      const { options } = await given.endsWell()
+      const { options } = await given.scene()
       expect(harness.options.safeParse(options).success).toBe(true)
       expect(harness.options.safeParse({ ...options, nobody_knows: true }).success).toBe(false)
     })

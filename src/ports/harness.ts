@@ -8,6 +8,10 @@ export type Meter = (typeof METERS)[number]
 /** No text of an event is longer, whatever the program prints. */
 export const MOST_TEXT = 64 * 1024
 
+/** What happens to what a program asks permission for: granted without asking, asked of a person, refused. */
+export const APPROVALS = ['allow', 'ask', 'deny'] as const
+export type Approvals = (typeof APPROVALS)[number]
+
 /** The one vocabulary in which every program's output is told. */
 export const HarnessEvent = z.discriminatedUnion('type', [
   /** It takes work; `session` is what the program itself resumes by. */
@@ -45,6 +49,7 @@ export interface Launch {
   /** Where the agent finds our tools: the address of /mcp. The token is also in `tokenFile`; it must not reach argv. */
   mcp: { url: string; token: string; tokenFile: string }
   model: string | null
+  approvals: Approvals
   /** What the program resumes by, when this is not its first life. */
   session: string | null
   /** What the user gave this harness: the command line of `command`, the script of `scripted`. */
@@ -54,13 +59,17 @@ export interface Launch {
 export interface LaunchPlan extends Pick<RunSpec, 'argv' | 'env' | 'inherit' | 'stdin'> {
   /** By plain name; written 0600 into the run's folder before the start. */
   files: Record<string, string>
+  /** What the fold begins with when that depends on the launch, as where the program is told its work in a second breath. */
+  state?: HarnessState
 }
 
-/** What a step leaves: `send` goes to the program's input, once, also over a restart of the daemon. */
+/** What a step leaves. What goes to the program goes once, also over a restart of the daemon: input, then its end, then a signal. */
 export interface Step {
   state: HarnessState
   events: HarnessEvent[]
   send?: string[]
+  close?: boolean
+  signal?: 'SIGINT' | 'SIGTERM'
 }
 
 /** Kept with the run between two steps: plain JSON. */
@@ -75,7 +84,7 @@ export interface Harness {
   readonly title: string
   /** When each of its meters ticks: a limit is overshot by at most one tick. */
   readonly meters: Partial<Record<Meter, 'turn' | 'end' | 'second'>>
-  readonly can: { message: boolean; interrupt: boolean; resume: boolean }
+  readonly can: { message: boolean; interrupt: boolean; resume: boolean; approve: boolean }
   readonly options: z.ZodObject
   probe(): Promise<{ found: true; version: string } | { found: false; why: string; install: string }>
   launch(launch: Launch): LaunchPlan
@@ -83,7 +92,9 @@ export interface Harness {
   decode(state: HarnessState, frame: Frame): Step
   /** A letter for the agent at work; undefined when it cannot take one now. It is told here, not when its bytes come by as `in`. */
   message(state: HarnessState, text: string): Step | undefined
-  interrupt(state: HarnessState): (Step & { signal?: 'SIGINT' }) | undefined
+  interrupt(state: HarnessState): Step | undefined
+  /** The answer to what was told as `approval_asked`; undefined when it is not asked any more. */
+  decide(state: HarnessState, id: string, decision: { allow: boolean; message: string }): Step | undefined
   /** The last events: what was still in the state, and how it ended. */
   end(state: HarnessState, exit: Exit): HarnessEvent[]
 }

@@ -27,8 +27,8 @@ export interface RunSpec {
   env: Record<string, string>
   /** Names that it gets from the daemon's own environment, when they are there. */
   inherit: string[]
-  /** `closed` is the end of the file at once: programs that look for piped input would wait for ever. */
-  stdin: 'closed' | 'open' | { text: string }
+  /** `closed` is the end of the file at once: programs that look for piped input would wait for ever. A text is followed by it unless it stays open. */
+  stdin: 'closed' | 'open' | { text: string; open?: boolean }
   wallClockMs: number | null
   outputBytes: number
   graceMs: number

@@ -61,7 +61,7 @@ function handTo(agent: Agent, stdin: Socket | undefined, spec: Spec, keeper: Kee
   }
   if (typeof spec.stdin === 'object') {
     write(spec.stdin.text)
-    end()
+    if (!spec.stdin.open) end()
   }
   return async ({ seq, data, close, signal }) => {
     if (data !== undefined && !write(data, seq)) return false

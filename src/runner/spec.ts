@@ -5,7 +5,7 @@ export interface Spec {
   argv: [string, ...string[]]
   cwd: string
   env: Record<string, string>
-  stdin: 'closed' | 'open' | { text: string }
+  stdin: 'closed' | 'open' | { text: string; open?: boolean }
   wallClockMs: number | null
   outputBytes: number
   graceMs: number

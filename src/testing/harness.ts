@@ -8,14 +8,20 @@ import type { Harness, HarnessEvent, HarnessState, Launch, LaunchPlan, Step } fr
 import type { Exit, Frame } from '../ports/runner.ts'
 
 /** What a test says about a launch; the rest is made up. */
-export type Scene = Pick<Launch, 'options'> & Partial<Pick<Launch, 'cwd' | 'brief' | 'task' | 'session'>> & { url?: string; token?: string }
+export type Scene = Pick<Launch, 'options'> &
+  Partial<Pick<Launch, 'cwd' | 'brief' | 'task' | 'session' | 'model' | 'approvals'>> & { url?: string; token?: string }
 
 export interface Recording {
+  /** What the fold began with. */
+  state: HarnessState
   frames: Frame[]
   exit: Exit
   /** All that was told, the end too. */
   events: HarnessEvent[]
 }
+
+/** As much of a recording as is needed to tell it again. */
+export type Tape = Pick<Recording, 'frames' | 'exit'> & { state?: HarnessState }
 
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-harness-'))
@@ -35,7 +41,8 @@ export function launchOf(scene: Scene): Launch {
     brief: scene.brief ?? '',
     task: scene.task ?? null,
     mcp: { url: scene.url ?? 'http://127.0.0.1:9/mcp', token, tokenFile },
-    model: null,
+    model: scene.model ?? null,
+    approvals: scene.approvals ?? 'allow',
     session: scene.session ?? null,
     options: scene.options,
   }
@@ -49,6 +56,7 @@ export class Driven {
   readonly #harness: Harness
   readonly #child: ChildProcess
   readonly #told = new EventEmitter()
+  readonly #first: HarnessState
   #state: HarnessState
 
   constructor(harness: Harness, scene: Scene) {
@@ -56,7 +64,8 @@ export class Driven {
     const plan = harness.launch(launch)
     for (const [name, text] of Object.entries(plan.files)) writeFileSync(join(launch.folder, name), text, { mode: 0o600 })
     this.#harness = harness
-    this.#state = harness.begin()
+    this.#first = plan.state ?? harness.begin()
+    this.#state = this.#first
     this.#child = start(plan, launch.cwd)
     this.#child.stdout?.on('data', (bytes) => this.#take({ stream: 'out', at: Date.now(), bytes }))
     this.#child.stderr?.on('data', (bytes) => this.#take({ stream: 'err', at: Date.now(), bytes }))
@@ -96,7 +105,12 @@ export class Driven {
     const step = this.#harness.interrupt(this.#state)
     if (!step) throw new Error('it takes no interrupt')
     this.#follow(step)
-    if (step.signal) this.kill(step.signal)
+  }
+
+  decide(id: string, decision: { allow: boolean; message: string }): void {
+    const step = this.#harness.decide(this.#state, id, decision)
+    if (!step) throw new Error(`it does not ask for ${id}`)
+    this.#follow(step)
   }
 
   #take(frame: Frame): void {
@@ -104,13 +118,15 @@ export class Driven {
     this.#follow(this.#harness.decode(this.#state, frame))
   }
 
-  #follow({ state, events, send = [] }: Step): void {
+  #follow({ state, events, send = [], close, signal }: Step): void {
     this.#state = JSON.parse(JSON.stringify(state))
     this.events.push(...events)
     for (const text of send) {
       this.frames.push({ stream: 'in', at: Date.now(), bytes: Buffer.from(text) })
       this.#child.stdin?.write(text)
     }
+    if (close) this.closeInput()
+    if (signal) this.kill(signal)
     this.#told.emit('event')
   }
 
@@ -123,7 +139,7 @@ export class Driven {
         ? { reason: 'spawn_failed', code: null, signal: null, detail: how.message, at }
         : { reason: 'exited', code: how[0], signal: how[1], detail: '', at }
     this.events.push(...this.#harness.end(this.#state, exit))
-    return { frames: this.frames, exit, events: this.events }
+    return { state: this.#first, frames: this.frames, exit, events: this.events }
   }
 }
 
@@ -133,13 +149,14 @@ function start({ argv: [program, ...args], env, inherit, stdin }: LaunchPlan, cw
   const child = spawn(program, args, { cwd, env: { ...inherited, ...env }, stdio: ['pipe', 'pipe', 'pipe'] })
   // A program may end without having read its input.
   child.stdin.on('error', () => {})
-  if (stdin !== 'open') child.stdin.end(stdin === 'closed' ? '' : stdin.text)
+  if (typeof stdin === 'object') child.stdin.write(stdin.text)
+  if (stdin !== 'open' && !(typeof stdin === 'object' && stdin.open)) child.stdin.end()
   return child
 }
 
 /** The same fold once more: what a daemon tells that reads the spool anew. */
-export function replay(harness: Harness, frames: Frame[], exit: Exit, keep = (state: HarnessState) => state): HarnessEvent[] {
-  let state = harness.begin()
+export function replay(harness: Harness, { state: first, frames, exit }: Tape, keep = (state: HarnessState) => state): HarnessEvent[] {
+  let state = first ?? harness.begin()
   const events = frames.flatMap((frame) => {
     const step = harness.decode(keep(state), frame)
     state = step.state

@@ -10,12 +10,15 @@ const texts = (events: HarnessEvent[], from: string) =>
 
 harnessContract({
   harness: command,
-  endsWell: () =>
-    node(
-      `console.log('Zürich → 🚂\\n\\x1b[32mgreen\\x1b[0m 10 %\\r100 %'); console.error('wärning'); process.stdout.write('no newline €')`,
-    ),
-  fails: () => node(`console.log('quota exceeded'); process.exitCode = 3`),
-  stays: () => node(`console.log('READY'); setInterval(() => {}, 1e6)`),
+  scene: () => node('0'),
+  program: {
+    endsWell: () =>
+      node(
+        `console.log('Zürich → 🚂\\n\\x1b[32mgreen\\x1b[0m 10 %\\r100 %'); console.error('wärning'); process.stdout.write('no newline €')`,
+      ),
+    fails: () => node(`console.log('quota exceeded'); process.exitCode = 3`),
+    stays: () => node(`console.log('READY'); setInterval(() => {}, 1e6)`),
+  },
   hostileLines: ['{"type":"exited","ok":true}', `${'x'.repeat(70_000)}%`, '\x1b]52;c;%\x07', '\ufffd\u2028%'],
 })
 

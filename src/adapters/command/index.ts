@@ -28,7 +28,7 @@ export const command: Harness = {
   name: 'command',
   title: 'Any command',
   meters: { wall_clock: 'second' },
-  can: { message: false, interrupt: true, resume: false },
+  can: { message: false, interrupt: true, resume: false, approve: false },
   options: Options,
   async probe() {
     return { found: true, version: 'any' }
@@ -61,6 +61,7 @@ export const command: Harness = {
     const state = kept as State
     return { state: { ...state, story: { ...state.story, interrupted: true } }, events: [], signal: 'SIGINT' }
   },
+  decide: () => undefined,
   end(kept, exit) {
     const state = kept as State
     const begun = exit.reason === 'spawn_failed' ? [] : BEGUN

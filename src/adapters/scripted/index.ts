@@ -28,7 +28,7 @@ export const scripted: Harness = {
   name: 'scripted',
   title: 'Scripted agent',
   meters: { wall_clock: 'second', turns: 'turn', tokens: 'turn', cost: 'turn' },
-  can: { message: true, interrupt: true, resume: true },
+  can: { message: true, interrupt: true, resume: true, approve: false },
   options: Options,
   async probe() {
     if (program()) return { found: true, version: 'built in' }
@@ -61,6 +61,7 @@ export const scripted: Harness = {
     return { state, events, send: [inputLine({ type: 'message', text })] }
   },
   interrupt: (state) => ({ state, events: [], send: [inputLine({ type: 'interrupt' })] }),
+  decide: () => undefined,
   end(kept, exit) {
     const state = kept as State
     const left = (['out', 'err'] as const).flatMap((stream) => lastLine(state[stream]).map((line) => read(stream, line, exit.at)))

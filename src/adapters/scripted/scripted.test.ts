@@ -68,19 +68,22 @@ const plain = (steps: unknown[]) => scene(steps, temporaryFolder())
 
 harnessContract({
   harness: scripted,
-  endsWell: () =>
-    plain([
-      { say: 'Zürich → 🚂' },
-      { think: 'hm' },
-      { write: { path: 'a.txt', text: 'a\n' } },
-      { usage: { input_tokens: 10, output_tokens: 2, cost_usd: 0.01 } },
-      { turn: {} },
-      { run: { argv: [process.execPath, '-e', 'console.log("\\x1b[31mrot\\x1b[0m €")'] } },
-      { call: { tool: 'agent_me' } },
-    ]),
-  fails: () => plain([{ say: 'soon' }, { run: { argv: [process.execPath, '-e', 'process.exit(3)'] } }, { say: 'never' }]),
-  stays: () => plain([{ say: 'READY' }, { sleep: { ms: 80_000_000 } }]),
-  listens: () => plain([{ say: 'READY' }, { wait_message: { save: 'heard' } }, { say: 'They said {{heard.text}}' }]),
+  scene: () => plain([{ say: 'hello' }]),
+  program: {
+    endsWell: () =>
+      plain([
+        { say: 'Zürich → 🚂' },
+        { think: 'hm' },
+        { write: { path: 'a.txt', text: 'a\n' } },
+        { usage: { input_tokens: 10, output_tokens: 2, cost_usd: 0.01 } },
+        { turn: {} },
+        { run: { argv: [process.execPath, '-e', 'console.log("\\x1b[31mrot\\x1b[0m €")'] } },
+        { call: { tool: 'agent_me' } },
+      ]),
+    fails: () => plain([{ say: 'soon' }, { run: { argv: [process.execPath, '-e', 'process.exit(3)'] } }, { say: 'never' }]),
+    stays: () => plain([{ say: 'READY' }, { sleep: { ms: 80_000_000 } }]),
+    listens: () => plain([{ say: 'READY' }, { wait_message: { save: 'heard' } }, { say: 'They said {{heard.text}}' }]),
+  },
   hostileLines: [
     '{"type":"exited","ok":true,"reason":"all is well"}',
     '{"type":"ready","session":"\\u0000\\u001b[31m%"}',

@@ -1,13 +1,14 @@
 import { Refusal } from '../../kernel/error.ts'
 import { iso } from '../../kernel/schema.ts'
 import type { RunContext } from '../../kernel/tool.ts'
+import type { Approvals } from '../../ports/harness.ts'
 import { agentStore, createAgent } from '../agent/index.ts'
 import { takeTurn } from '../handle.ts'
 import { giveTo, type TaskRow, taskStore, transition } from '../task/index.ts'
 import { planWork } from '../work/index.ts'
 import { type Allowance, allowance, allowanceOf, leftOf } from './budget.ts'
 import { admitLater, launchRun } from './effects.ts'
-import { aboutJob, askToStop, type JobArguments, jobHandle, putBack } from './rules.ts'
+import { aboutJob, askToStop, isSaid, type JobArguments, jobHandle, putBack } from './rules.ts'
 import { type JobState, jobCancelling, jobEnded, jobQueued, jobStarted } from './schema.ts'
 import { type JobRow, jobStore, type RunRow, runStore } from './store.ts'
 
@@ -99,6 +100,7 @@ function newRun(
   given: JobArguments,
   { agent, allowed, session }: { agent: string | null; allowed: Allowance; session: string | null },
 ): RunRow {
+  const harness = agent === null ? 'command' : (given.harness ?? ctx.setting<string>('runs.default_harness'))
   return {
     id: ctx.id('run'),
     job_id: job.id,
@@ -107,9 +109,10 @@ function newRun(
     agent_id: agent,
     token_id: null,
     kind: agent === null ? 'checks' : 'agent',
-    harness: agent === null ? 'command' : (given.harness ?? ctx.setting<string>('runs.default_harness')),
+    harness,
     options: JSON.stringify(given.options ?? {}),
     model: given.model ?? null,
+    approvals: given.options?.approvals ?? ctx.setting<Record<string, Approvals>>('runs.approvals')[harness] ?? 'allow',
     session,
     host: null,
     state: 'starting',
@@ -129,6 +132,7 @@ function newRun(
     cost_micros: 0,
     estimated: 0,
     open_calls: 0,
+    paused: 0,
     heard_at: ctx.now,
     stop_asked: null,
     reported: 0,
@@ -156,7 +160,7 @@ export async function over(ctx: RunContext, job: JobRow, state: JobState, code: 
 /** Of a job that has a run, the end comes with the run's; any other is over at once. */
 export async function cancelJob(ctx: RunContext, job: JobRow, reason: string): Promise<void> {
   const run = job.run_id ? await runStore(ctx.tx).find(job.run_id) : undefined
-  if (job.state === 'queued' || job.action === 'message_agent' || !run || run.state === 'ended') {
+  if (job.state === 'queued' || isSaid(job) || !run || run.state === 'ended') {
     await over(ctx, job, 'cancelled', null, reason)
     // One that had died and waited for its next life.
     if (job.lives > 0) await putBack(ctx, job.task_id, `${jobHandle(job)}: ${reason}`)

@@ -26,6 +26,10 @@ export const jobAttention: AttentionSource = async (view, tasks) => {
       const quota = until !== undefined && job.resets_at !== null
       told.set(job.task_id, { attention: quota ? 'quota' : 'queued', detail: until ?? `${handle} waits for a free place.` })
     } else if (job.state === 'running') {
+      if (job.paused) {
+        told.set(job.task_id, { attention: 'human', detail: 'It was interrupted: tell it how to go on, or stop it.' })
+        continue
+      }
       const silent = Date.now() - (job.heard_at ?? Date.now())
       const stalled = job.run_state === 'running' && !job.open_calls && !SILENT.has(job.harness ?? '') && silent > STALLED_AFTER_MS
       const minutes = Math.floor(silent / 60_000)

@@ -59,6 +59,7 @@ async function launch(ctx: EffectContext, run_id: string): Promise<void> {
     brief: run.kind === 'agent' ? await briefFor(ctx, run, place) : '',
     mcp: { url: `${await daemon.address()}/mcp`, token, tokenFile: `${folder}/token` },
     model: run.model,
+    approvals: run.approvals,
     session: run.session,
     options: JSON.parse(run.options),
   })
@@ -66,8 +67,12 @@ async function launch(ctx: EffectContext, run_id: string): Promise<void> {
   const { wall_clock } = JSON.parse(run.limits) as Allowance
   const { argv, env, inherit, stdin } = plan
   const limits = { wallClockMs: wall_clock ?? null, outputBytes: MOST_OUTPUT_BYTES, graceMs: GRACE_MS }
+  await runner.keep(run_id, FIRST_STATE, () => JSON.stringify(plan.state ?? harness.begin()))
   await reportStarted(ctx, run_id, await runner.start(run_id, { argv, env, inherit, stdin, cwd: place.path, ...limits }))
 }
+
+/** Beside the process: a daemon that finds it running did not make the plan that it was started by. */
+const FIRST_STATE = 'state.json'
 
 /** For one that was started before: it is only asked who it is. */
 const NOTHING = {
@@ -82,7 +87,8 @@ const NOTHING = {
 } satisfies Parameters<EffectContext['ports']['runner']['start']>[1]
 
 async function reportStarted(ctx: EffectContext, run_id: string, { pid, started, boot }: { pid: number; started: string; boot: string }) {
-  await ctx.report('run_started', { run_id, host: ctx.ports.daemon.host, pid, started, boot })
+  const state = await ctx.ports.runner.keep(run_id, FIRST_STATE, () => '{}')
+  await ctx.report('run_started', { run_id, host: ctx.ports.daemon.host, pid, started, boot, state })
 }
 
 /** Ends the whole tree. That it has ended is told by what follows the run, or here when it never began. */

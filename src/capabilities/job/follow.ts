@@ -4,7 +4,7 @@ import type { Batch } from '../../ports/runner.ts'
 import { reviewRequested } from '../review/index.ts'
 import { taskStore } from '../task/index.ts'
 import { GRACE_MS } from './effects.ts'
-import type { JobArguments } from './rules.ts'
+import { isSaid, type JobArguments } from './rules.ts'
 import { runInput, runStarted, runStopping } from './schema.ts'
 import { jobStore, type RunRow, runStore } from './store.ts'
 
@@ -13,6 +13,10 @@ const TRY_AGAIN_MS = 1_000
 const FAILURES_BEFORE_LEAVING_OUT = 3
 const LEFT_OUT: HarnessEvent = { type: 'text', from: 'error', text: 'Some of what it printed could not be kept.' }
 const LONGEST_TOGETHER = 8_000
+
+type Told = Step & { send: string[] }
+
+const UNHEARD: Partial<Record<string, string>> = { message_agent: 'told anything', interrupt_agent: 'interrupted' }
 
 /** Reads what the runs of this host print, tells what it means, and passes on what they are told. */
 export const follower: Reactor = {
@@ -126,11 +130,11 @@ class Followed {
   }
 
   async #take({ frames, offset, exit }: Batch): Promise<void> {
-    const { step, events, send } = this.#decode(frames)
+    const { state, events, send, close, signal } = this.#decode(frames)
     const told = this.#failures < FAILURES_BEFORE_LEAVING_OUT ? inFewer(events) : [LEFT_OUT]
     if (frames.length) {
       this.#failures++
-      await this.#advance({ offset, state: step, events: told, send })
+      await this.#advance({ offset, state, events: told, send, close, signal })
       this.#failures = 0
     }
     if (!exit) return
@@ -138,17 +142,17 @@ class Followed {
     await this.#ctx.report('run_ended', { run_id: this.#id, exit, events: last })
   }
 
-  #decode(frames: Batch['frames']): { step: HarnessState; events: HarnessEvent[]; send: string[] } {
-    let step = this.#state()
-    const events: HarnessEvent[] = []
-    const send: string[] = []
+  #decode(frames: Batch['frames']): Told {
+    const all: Told = { state: this.#state(), events: [], send: [] }
     for (const frame of frames) {
-      const next = this.#decodeOne(step, frame)
-      step = next.state
-      events.push(...next.events)
-      send.push(...(next.send ?? []))
+      const { state, events, send = [], close, signal } = this.#decodeOne(all.state, frame)
+      all.state = state
+      all.events.push(...events)
+      all.send.push(...send)
+      all.close ||= close
+      all.signal ??= signal
     }
-    return { step, events, send }
+    return all
   }
 
   /** Whatever is printed, the run must come to its end. */
@@ -164,19 +168,13 @@ class Followed {
   async #say(): Promise<void> {
     const { view, report } = this.#ctx
     const open = await jobStore(view).list({ task: this.#run.task_id, states: ['running'] }, undefined, 100)
-    const waiting = open.filter((job) => job.action === 'message_agent' && job.run_id === this.#id).reverse()
+    const waiting = open.filter((job) => isSaid(job) && job.run_id === this.#id).reverse()
     for (const job of waiting) {
+      if (await this.#isOnItsWay(job.id)) continue
       const text = (JSON.parse(job.arguments) as JobArguments).message ?? ''
-      const step = this.#harness?.message(this.#state(), text)
-      if (!step) await report('run_unheard', { job_id: job.id, reason: 'The agent cannot take a message now.' })
-      else if (!(await this.#isOnItsWay(job.id)))
-        await this.#advance({
-          offset: this.#run.spool_offset,
-          state: step.state,
-          events: step.events,
-          send: step.send ?? [],
-          job_id: job.id,
-        })
+      const step = job.action === 'message_agent' ? this.#harness?.message(this.#state(), text) : this.#harness?.interrupt(this.#state())
+      if (step) await this.#advance({ ...step, send: step.send ?? [], offset: this.#run.spool_offset, job_id: job.id })
+      else await report('run_unheard', { job_id: job.id, reason: `The agent cannot be ${UNHEARD[job.action]} now.` })
     }
   }
 
@@ -185,25 +183,25 @@ class Followed {
   }
 
   /** Written down first, then sent: what was sent and not written down would be sent again. */
-  async #advance(told: { offset: number; state: HarnessState; events: HarnessEvent[]; send: string[]; job_id?: string }): Promise<void> {
+  async #advance(told: Told & { offset: number; job_id?: string }): Promise<void> {
     const state = JSON.stringify(told.state)
     await this.#ctx.report('run_progressed', { run_id: this.#id, step: this.#run.step, ...told, state })
     this.#run = { ...this.#run, step: this.#run.step + 1, spool_offset: told.offset, harness_state: state }
-    if (told.send.length) await this.#deliver()
+    if (told.send.length || told.close || told.signal) await this.#deliver()
   }
 
   async #deliver(): Promise<void> {
     const { view, ports, report } = this.#ctx
-    for (const { seq, data, signal } of await runStore(view).unsent(this.#id)) {
-      const arrived = await ports.runner.send(this.#id, { seq, ...(data === null ? {} : { data }), ...(signal ? { signal } : {}) })
+    for (const { seq, data, close, signal } of await runStore(view).unsent(this.#id)) {
+      const input = { seq, ...(data === null ? {} : { data }), ...(close ? { close: true } : {}), ...(signal ? { signal } : {}) }
+      const arrived = await ports.runner.send(this.#id, input)
       if (!arrived) return
       await report('run_sent', { run_id: this.#id, seq })
     }
   }
 
   #state(): HarnessState {
-    const stored = JSON.parse(this.#run.harness_state) as HarnessState
-    return this.#run.step === 0 && this.#harness ? this.#harness.begin() : stored
+    return JSON.parse(this.#run.harness_state) as HarnessState
   }
 
   #inTurn<T>(act: () => Promise<T>): Promise<T> {

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { defineCapability, setting } from '../../kernel/capability.ts'
+import { APPROVALS } from '../../ports/harness.ts'
 import { getBudget, setBudget } from './budget.ts'
 import { admitLater, forgetRun, launchRun, settleRun, stopRun } from './effects.ts'
 import { follower } from './follow.ts'
@@ -74,6 +75,11 @@ export const job = defineCapability({
       'How long after a death the agent is started again; doubled each time',
     ),
     'runs.default_harness': setting(z.string().min(1).max(40), 'scripted', 'Which agent program start_agent uses when it is not told'),
+    'runs.approvals': setting(
+      z.record(z.string().max(40), z.enum(APPROVALS)),
+      {},
+      'What becomes of what an agent asks permission for, by harness, as {"claude":"ask"}: allow (also when it is not named), ask a person, or deny',
+    ),
     'runs.linger_seconds': setting(z.number().min(0).max(3_600), 30, 'How long an agent that asked for review has to end by itself'),
     'runs.quota_retry_minutes': setting(z.number().min(0.01).max(10_080), 30, 'When to go on after a quota whose end is not known'),
     'runs.quota_least_seconds': setting(z.number().min(0).max(86_400), 60, 'How long to wait at the least after a quota was reached'),

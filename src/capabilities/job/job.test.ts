@@ -113,7 +113,7 @@ describe('a job', () => {
     expect(await submit('start_agent', { harness: 'command', options: { script: 'x' } })).toMatchObject({ code: 'INVALID_INPUT' })
     const { harnesses, actions } = await app.owner.call('job_actions')
     expect(harnesses[0]).toMatchObject({ name: 'fake', available: false, install: 'npm i -g fake' })
-    expect(actions).toHaveLength(5)
+    expect(actions).toHaveLength(6)
   })
 
   test('[J2] without a repository it is refused, and says how to get one', async () => {
@@ -217,6 +217,49 @@ describe('a job', () => {
     expect(await app.over(job_id)).toMatchObject({ state: 'succeeded' })
     expect(app.runner.runs.get(run)?.inputs).toEqual([{ seq: 1, data: 'use tabs\n' }])
     expect((await app.owner.call('transcript_read', { task_id: task.id })).entries[0]).toMatchObject({ kind: 'person', body: 'use tabs' })
+  })
+
+  test('[J7] an interrupt reaches the agent, which then waits for a person, until it is told how to go on', async () => {
+    const app = await open()
+    const task = await app.task()
+    await app.start(task.id)
+    const run = await app.run(task.id)
+    const { job_id } = await app.owner.call('job_submit', { task_id: task.id, action: 'interrupt_agent' })
+    expect(await app.over(job_id)).toMatchObject({ state: 'succeeded' })
+    expect(app.runner.runs.get(run)?.inputs).toEqual([{ seq: 1, signal: 'SIGINT' }])
+    const attention = async () => (await app.owner.call('task_get', { task_id: task.id })).task.attention
+    app.runner.print(run, { type: 'turn_started' }, { type: 'turn_ended', how: 'interrupted' })
+    await expect.poll(attention).toBe('human')
+    app.runner.print(run, { type: 'turn_started' })
+    await expect.poll(attention).toBe('running')
+  })
+
+  test('[J7] what a harness keeps until its program takes it has arrived; what it then sends comes in its order, and the end last', async () => {
+    const app = await open({
+      message: (state, text) => ({ state: { ...state, text }, events: [] }),
+      decode: (state) => ({ state, events: [], send: [String(state.text), 'bye'], close: true, signal: 'SIGTERM' }),
+    })
+    const task = await app.task()
+    await app.start(task.id)
+    const run = await app.run(task.id)
+    const { job_id } = await app.owner.call('job_submit', { task_id: task.id, action: 'message_agent', message: 'use tabs' })
+    expect(await app.over(job_id)).toMatchObject({ state: 'succeeded' })
+    app.runner.print(run)
+    const inputs = [{ data: 'use tabs' }, { data: 'bye' }, { close: true }, { signal: 'SIGTERM' }]
+    await expect.poll(() => app.runner.runs.get(run)?.inputs).toEqual(inputs.map((input, i) => ({ seq: i + 1, ...input })))
+  })
+
+  test('[J7] what a harness begins with is what its launch says', async () => {
+    const app = await open({
+      launch: () => ({ argv: ['fake'], env: {}, inherit: [], stdin: 'open', files: {}, state: { first: 'words' } }),
+      decode: (state) => ({ state: { ...state, first: '' }, events: [], send: state.first ? [String(state.first)] : [] }),
+    })
+    const task = await app.task()
+    await app.start(task.id)
+    const run = await app.run(task.id)
+    app.runner.print(run)
+    app.runner.print(run)
+    await expect.poll(() => app.runner.runs.get(run)?.inputs).toEqual([{ seq: 1, data: 'words' }])
   })
 
   test('[J7] one that cannot be delivered says why, and so does one with nobody to hear it', async () => {

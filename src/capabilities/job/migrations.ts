@@ -15,10 +15,10 @@ export const migrations: Migration[] = [
       `CREATE TABLE runs (
         id ${text} PRIMARY KEY NOT NULL, job_id ${text} NOT NULL REFERENCES jobs (id), task_id ${text} NOT NULL, project_id ${text} NOT NULL,
         agent_id ${text}, token_id ${text}, kind ${text} NOT NULL, harness ${text} NOT NULL, options ${text} NOT NULL,
-        model ${text}, session ${text}, host ${text}, state ${text} NOT NULL, life ${int} NOT NULL, pid ${int}, process_started ${text}, boot ${text},
+        model ${text}, approvals ${text} NOT NULL, session ${text}, host ${text}, state ${text} NOT NULL, life ${int} NOT NULL, pid ${int}, process_started ${text}, boot ${text},
         spool_offset ${int} NOT NULL, step ${int} NOT NULL, harness_state ${text} NOT NULL, inputs ${int} NOT NULL,
         limits ${text} NOT NULL, turns ${int} NOT NULL, input_tokens ${int} NOT NULL, output_tokens ${int} NOT NULL, cached_tokens ${int} NOT NULL,
-        cost_micros ${int} NOT NULL, estimated ${int} NOT NULL, open_calls ${int} NOT NULL, heard_at ${int} NOT NULL,
+        cost_micros ${int} NOT NULL, estimated ${int} NOT NULL, open_calls ${int} NOT NULL, paused ${int} NOT NULL, heard_at ${int} NOT NULL,
         stop_asked ${text}, reported ${int} NOT NULL, failure ${text}, resets_at ${int}, ok ${int}, exit_reason ${text}, exit_code ${int},
         exit_signal ${text}, exit_detail ${text}, fingerprint ${text}, created_at ${int} NOT NULL, started_at ${int}, ended_at ${int}
       ) ${strict}`,
@@ -26,7 +26,7 @@ export const migrations: Migration[] = [
       'CREATE INDEX runs_by_task ON runs (task_id, id)',
       'CREATE INDEX runs_by_project ON runs (project_id, id)',
       `CREATE TABLE run_inputs (
-        run_id ${text} NOT NULL REFERENCES runs (id), seq ${int} NOT NULL, data ${text}, signal ${text}, job_id ${text}, sent ${int} NOT NULL,
+        run_id ${text} NOT NULL REFERENCES runs (id), seq ${int} NOT NULL, data ${text}, close ${int} NOT NULL, signal ${text}, job_id ${text}, sent ${int} NOT NULL,
         PRIMARY KEY (run_id, seq)
       ) ${strict}`,
       `CREATE TABLE budgets (

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { refuse } from '../../kernel/error.ts'
 import { redactText } from '../../kernel/redact.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
-import { HarnessEvent } from '../../ports/harness.ts'
+import { HarnessEvent, type Step } from '../../ports/harness.ts'
 import { EXIT_REASONS } from '../../ports/runner.ts'
 import { admitToken, endToken } from '../agent/index.ts'
 import { requestReview, reviewsOf } from '../review/index.ts'
@@ -11,7 +11,7 @@ import { record, type Said } from '../transcript/index.ts'
 import { admit, again, cancelJob, over } from './admission.ts'
 import { overBudget, overrun } from './budget.ts'
 import { admitLater, forgetRun, settleRun } from './effects.ts'
-import { aboutRun, askToStop, endFor, jobHandle, putBack } from './rules.ts'
+import { aboutRun, askToStop, endFor, isSaid, jobHandle, putBack } from './rules.ts'
 import { MICROS, OPEN_STATES, runEnded, runProgressed, runStarted } from './schema.ts'
 import { type Next, whatNext } from './settle.ts'
 import { type JobRow, jobStore, type RunRow, runStore } from './store.ts'
@@ -50,11 +50,11 @@ export const started = defineTool({
   name: 'run_started',
   title: 'A run has its process',
   description: 'The runner has written down who it is.',
-  input: Told.extend({ host: z.string(), pid: z.int(), started: z.string(), boot: z.string() }),
-  async run(ctx, { run_id, host, pid, started: process_started, boot }) {
+  input: Told.extend({ host: z.string(), pid: z.int(), started: z.string(), boot: z.string(), state: z.string() }),
+  async run(ctx, { run_id, host, pid, started: process_started, boot, state: harness_state }) {
     const run = await requireRun(ctx, run_id)
     if (run.state !== 'starting') return {}
-    const now = { state: 'running', host, pid, process_started, boot, started_at: ctx.now, heard_at: ctx.now } as const
+    const now = { state: 'running', host, pid, process_started, boot, harness_state, started_at: ctx.now, heard_at: ctx.now } as const
     await runStore(ctx.tx).update(run.id, now)
     ctx.emit(runStarted(aboutRun(run), { job_id: run.job_id, harness: run.harness, host }))
     return {}
@@ -73,7 +73,8 @@ export const progressed = defineTool({
     state: z.string(),
     events: z.array(HarnessEvent),
     send: z.array(z.string()),
-    signal: z.literal('SIGINT').optional(),
+    close: z.boolean().optional(),
+    signal: z.enum(['SIGINT', 'SIGTERM']).optional(),
     /** The job that wanted it said. */
     job_id: z.string().optional(),
   }),
@@ -82,14 +83,17 @@ export const progressed = defineTool({
     if (run.state === 'ended') return {}
     if (run.step !== input.step) return refuse('CONFLICT', `That run is at step ${run.step}, not ${input.step}.`)
     const { changes, said } = fold(run, input.events, resetsOf(ctx))
-    const inputs = [...input.send.map((data) => ({ data, signal: null })), ...(input.signal ? [{ data: null, signal: input.signal }] : [])]
+    const inputs = inputsOf(input)
     const next = { ...run, ...changes, spool_offset: input.offset, harness_state: input.state, heard_at: ctx.now }
     next.inputs += inputs.length
     if (!(await runStore(ctx.tx).advance(run, next))) return refuse('CONFLICT', 'That run was taken a step further by somebody else.')
-    for (const [i, { data, signal }] of inputs.entries()) {
+    for (const [i, { data, close, signal }] of inputs.entries()) {
       const job_id = i === inputs.length - 1 ? (input.job_id ?? null) : null
-      await runStore(ctx.tx).addInput({ run_id: run.id, seq: run.inputs + i + 1, data, signal, job_id, sent: 0 })
+      await runStore(ctx.tx).addInput({ run_id: run.id, seq: run.inputs + i + 1, data, close, signal, job_id, sent: 0 })
     }
+    // Kept by the harness until its program takes it: there is nothing on its way that could arrive.
+    const kept = input.job_id && !inputs.length ? await jobStore(ctx.tx).find(input.job_id) : undefined
+    if (kept?.state === 'running') await over(ctx, kept, 'succeeded', null, null)
     await record(ctx, { run: run.id, task: run.task_id }, said)
     const reason = overrun(next, ctx.now) ?? (await overBudget(ctx, next))
     if (reason) await endFor(ctx, next, reason)
@@ -269,8 +273,15 @@ async function stopsAreOver(ctx: RunContext, run: RunRow): Promise<void> {
 /** Messages that have not arrived, whether they were on their way or not. */
 async function nobodyHears(ctx: RunContext, run: RunRow): Promise<void> {
   const open = await jobStore(ctx.tx).list({ task: run.task_id, states: ['running'] }, undefined, 200)
-  for (const job of open.filter(({ action, run_id }) => action === 'message_agent' && run_id === run.id))
+  for (const job of open.filter((job) => isSaid(job) && job.run_id === run.id))
     await over(ctx, job, 'failed', 'INVALID_AGENT_STATE', 'The run ended before it arrived.')
+}
+
+/** In this order: what it is told, that no more comes, a signal. */
+function inputsOf({ send, close, signal }: Pick<Step, 'close' | 'signal'> & { send: string[] }) {
+  const texts = send.map((data) => ({ data, close: 0, signal: null }))
+  const end = close ? [{ data: null, close: 1, signal: null }] : []
+  return [...texts, ...end, ...(signal ? [{ data: null, close: 0, signal }] : [])]
 }
 
 interface Resets {
@@ -298,6 +309,7 @@ function fold(run: RunRow, events: z.output<typeof HarnessEvent>[], resets: Rese
         break
       case 'turn_started':
         changed.turns++
+        changed.paused = 0
         break
       case 'text':
         said.push({ turn: changed.turns, kind: event.from, body: event.text })
@@ -331,14 +343,30 @@ function fold(run: RunRow, events: z.output<typeof HarnessEvent>[], resets: Rese
         if (!event.ok) changed.failure ??= redactText(event.reason)
         break
       case 'turn_ended':
+        changed.paused = event.how === 'interrupted' ? 1 : 0
+        break
       case 'approval_asked':
         break
     }
   }
-  const { session, turns, open_calls, input_tokens, output_tokens, cached_tokens, cost_micros, estimated, failure, resets_at, ok } = changed
+  const { session, turns, open_calls, paused, input_tokens, output_tokens, cached_tokens, cost_micros, estimated, failure, resets_at, ok } =
+    changed
   return {
     said,
-    changes: { session, turns, open_calls, input_tokens, output_tokens, cached_tokens, cost_micros, estimated, failure, resets_at, ok },
+    changes: {
+      session,
+      turns,
+      open_calls,
+      paused,
+      input_tokens,
+      output_tokens,
+      cached_tokens,
+      cost_micros,
+      estimated,
+      failure,
+      resets_at,
+      ok,
+    },
   }
 }
 

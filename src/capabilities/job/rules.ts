@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import { type Refusal, refuse } from '../../kernel/error.ts'
 import type { RunContext } from '../../kernel/tool.ts'
+import type { Approvals } from '../../ports/harness.ts'
 import { handleOf, type TaskRow, taskStore, transition } from '../task/index.ts'
 import { stopRun } from './effects.ts'
 import { type Limits, runStopping } from './schema.ts'
@@ -12,9 +13,14 @@ export interface JobArguments {
   model?: string
   repo_id?: string
   limits?: z.output<typeof Limits>
-  options?: Record<string, unknown>
+  options?: Record<string, unknown> & { approvals?: Approvals }
   message?: string
   session?: string
+}
+
+/** Goes through a run that is there, and is over when it has arrived. */
+export function isSaid({ action }: JobRow): boolean {
+  return action === 'message_agent' || action === 'interrupt_agent'
 }
 
 export function jobHandle(job: { number: number }): string {

@@ -20,7 +20,7 @@ export const OPEN_STATES: readonly JobState[] = ['queued', 'running']
 export const RUN_STATES = ['starting', 'running', 'ended'] as const
 export type RunState = (typeof RUN_STATES)[number]
 
-export const ACTIONS = ['start_agent', 'stop_agent', 'message_agent', 'resume_agent', 'run_checks'] as const
+export const ACTIONS = ['start_agent', 'stop_agent', 'message_agent', 'interrupt_agent', 'resume_agent', 'run_checks'] as const
 export type ActionName = (typeof ACTIONS)[number]
 export const Action = z.enum(ACTIONS)
 

@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely'
 import { statement } from '../../db/statement.ts'
 import { tables } from '../../db/tables.ts'
 import type { Tx } from '../../kernel/storage.ts'
-import type { Meter } from '../../ports/harness.ts'
+import type { Approvals, Meter } from '../../ports/harness.ts'
 import type { ActionName, JobState, RunState } from './schema.ts'
 
 export interface JobRow {
@@ -39,6 +39,7 @@ export interface RunRow {
   harness: string
   options: string
   model: string | null
+  approvals: Approvals
   /** What the program itself resumes by. */
   session: string | null
   /** The daemon on whose machine it runs. */
@@ -63,6 +64,8 @@ export interface RunRow {
   estimated: number
   /** Tools that it called and that have not answered. */
   open_calls: number
+  /** Its turn was interrupted: it waits to be told how to go on. */
+  paused: number
   heard_at: number
   stop_asked: string | null
   /** It asked for review, and gets a moment to end by itself. */
@@ -84,7 +87,9 @@ export interface InputRow {
   run_id: string
   seq: number
   data: string | null
-  signal: 'SIGINT' | null
+  /** Nothing comes after it. */
+  close: number
+  signal: 'SIGINT' | 'SIGTERM' | null
   /** The job that asked for it, which is over when it has arrived. */
   job_id: string | null
   sent: number
@@ -114,7 +119,7 @@ const latestOf = (db: Db, tasks: string[]) =>
     .selectFrom('jobs as j')
     .leftJoin('runs as r', 'r.id', 'j.run_id')
     .select(['j.task_id', 'j.number', 'j.state', 'j.code', 'j.reason', 'j.not_before', 'j.ended_at', 'r.state as run_state'])
-    .select(['r.heard_at', 'r.open_calls', 'r.harness', 'r.resets_at', 'r.agent_id'])
+    .select(['r.heard_at', 'r.open_calls', 'r.paused', 'r.harness', 'r.resets_at', 'r.agent_id'])
     .where('j.task_id', 'in', tasks)
     .where('j.number', '=', (eb) =>
       eb

@@ -4,6 +4,7 @@ import { mention } from '../../kernel/id.ts'
 import type { Principal } from '../../kernel/policy.ts'
 import { text } from '../../kernel/schema.ts'
 import { defineTool, type LookContext, type RunContext } from '../../kernel/tool.ts'
+import { APPROVALS } from '../../ports/harness.ts'
 import { nextNumber } from '../handle.ts'
 import { JobId, RepoId, TaskId } from '../ids.ts'
 import { projectStore } from '../project/index.ts'
@@ -15,7 +16,6 @@ import { aboutJob, aboutRun, askToStop, type JobArguments, jobHandle, notAuto } 
 import { ACTIONS, Action, type ActionName, JobView, jobSubmitted, Limits, runInput } from './schema.ts'
 import { budgetStore, type JobRow, jobStore, runStore } from './store.ts'
 import { jobView } from './view.ts'
-import '../../ports/harness.ts'
 
 /** All that any harness takes; each refuses what it does not know. */
 const Options = z.strictObject({
@@ -26,6 +26,10 @@ const Options = z.strictObject({
     .optional()
     .describe('`command`: the program and its arguments; no shell reads them'),
   script: z.string().min(1).max(200_000).optional().describe('`scripted`: what it does'),
+  approvals: z
+    .enum(APPROVALS)
+    .optional()
+    .describe('What becomes of what the program asks permission for; default: the setting runs.approvals'),
   file: text(1_000).optional().describe('`scripted`: where the script is in the repository'),
 })
 
@@ -63,6 +67,11 @@ const ACTION_FACTS: Record<ActionName, ActionFacts> = {
     description: 'Tell the agent something while it works.',
     takes: ['message'],
     needs: ['message'],
+  },
+  interrupt_agent: {
+    title: 'Interrupt the agent',
+    description: 'End what the agent does now; it waits to be told how to go on.',
+    takes: [],
   },
   run_checks: { title: 'Run the checks', description: "Run the repository's checks command in the task's worktree.", takes: [] },
 }
@@ -136,7 +145,7 @@ export const submit = defineTool({
     const { task_id, action, ...given } = input
     const wrong = misplaced(action, given) ?? notForAgents(ctx.principal, given)
     if (wrong) return wrong
-    if (action === 'message_agent') return (await takesMessages(ctx, task_id)) ?? {}
+    if (action === 'message_agent' || action === 'interrupt_agent') return (await hears(ctx, task_id, action)) ?? {}
     return action === 'start_agent' ? lookAtHarness(ctx, task_id, given) : {}
   },
   async run(ctx, { task_id, action, ...given }, _looked: object) {
@@ -211,13 +220,16 @@ const BEGIN: Record<ActionName, Begin> = {
     return undefined
   },
 
-  async message_agent(ctx, task, job) {
-    const run = await runStore(ctx.tx).livingOf(task.id)
-    if (run?.kind !== 'agent') return nobodyThere(task)
-    await insert(ctx, { ...job, state: 'running', run_id: run.id, started_at: ctx.now })
-    ctx.emit(runInput(aboutRun(run), { job_id: job.id, from: ctx.principal.id }))
-    return undefined
-  },
+  message_agent: say,
+  interrupt_agent: say,
+}
+
+async function say(ctx: RunContext, task: TaskRow, job: JobRow): Promise<Refusal | undefined> {
+  const run = await runStore(ctx.tx).livingOf(task.id)
+  if (run?.kind !== 'agent') return nobodyThere(task)
+  await insert(ctx, { ...job, state: 'running', run_id: run.id, started_at: ctx.now })
+  ctx.emit(runInput(aboutRun(run), { job_id: job.id, from: ctx.principal.id }))
+  return undefined
 }
 
 async function queue(ctx: RunContext, task: TaskRow, job: JobRow): Promise<Refusal | undefined> {
@@ -295,11 +307,12 @@ function notForAgents(principal: Principal, given: z.output<typeof Arguments>): 
   return refuse('PERMISSION_DENIED', 'Only a person gives a harness its options: they say which program is run.')
 }
 
-async function takesMessages(ctx: LookContext, taskId: string): Promise<Refusal | undefined> {
+async function hears(ctx: LookContext, taskId: string, action: 'message_agent' | 'interrupt_agent'): Promise<Refusal | undefined> {
   const run = await runStore(ctx.view).livingOf(taskId)
   const harness = run && ctx.ports.harnesses.get(run.harness)
-  if (!harness || harness.can.message) return undefined
-  return refuse('INVALID_AGENT_STATE', `${harness.title} takes no messages while it works.`, {
+  if (!harness || (action === 'message_agent' ? harness.can.message : harness.can.interrupt)) return undefined
+  const what = action === 'message_agent' ? 'messages' : 'interruption'
+  return refuse('INVALID_AGENT_STATE', `${harness.title} takes no ${what} while it works.`, {
     hint: 'Stop it, and say it with resume_agent or start_agent.',
   })
 }

@@ -6,6 +6,10 @@ export const SHORT: Record<string, { does: string; means: string[] }> = {
     does: 'write to the agent of a task while it works: signalbox tell T-1 --message TEXT',
     means: ['job', 'submit', '--action', 'message_agent'],
   },
+  interrupt: {
+    does: 'end what the agent of a task does now; it waits to be told how to go on',
+    means: ['job', 'submit', '--action', 'interrupt_agent'],
+  },
   resume: { does: 'let the agent of a task go on', means: ['job', 'submit', '--action', 'resume_agent'] },
   undo: { does: 'bring back what was saved of the work on a task', means: ['work', 'undo'] },
 }

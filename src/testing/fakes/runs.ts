@@ -112,7 +112,7 @@ export function fakeHarness(more: Partial<Harness> = {}): Harness {
     name: 'fake',
     title: 'A fake',
     meters: { wall_clock: 'second', turns: 'turn', tokens: 'turn' },
-    can: { message: true, interrupt: true, resume: true },
+    can: { message: true, interrupt: true, resume: true, approve: true },
     options: z.strictObject({ taste: z.string().optional() }),
     probe: async () => ({ found: true, version: '1' }),
     launch: ({ brief, session }) => ({ argv: ['fake'], env: {}, inherit: [], stdin: 'open', files: { brief, session: session ?? '' } }),
@@ -123,6 +123,7 @@ export function fakeHarness(more: Partial<Harness> = {}): Harness {
     }),
     message: (state, text) => ({ state, events: [{ type: 'text', from: 'person', text }], send: [`${text}\n`] }),
     interrupt: (state) => ({ state, events: [], signal: 'SIGINT' }),
+    decide: (state, id, { allow, message }) => ({ state, events: [], send: [`${JSON.stringify({ id, allow, message })}\n`] }),
     end: (_state, exit) => [{ type: 'exited', ok: exit.reason === 'exited' && exit.code === 0, reason: exit.detail }],
     ...more,
   }

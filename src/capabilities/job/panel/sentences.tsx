@@ -71,6 +71,7 @@ const ASKED: Record<string, string> = {
   resume_agent: 'resumed the agent:',
   stop_agent: 'stopped the agent:',
   message_agent: 'wrote to the agent:',
+  interrupt_agent: 'interrupted the agent:',
   run_checks: 'had the checks run:',
 }
 
