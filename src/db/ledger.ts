@@ -1,6 +1,6 @@
-import { type Kysely, type SelectQueryBuilder, sql } from 'kysely'
+import { type ExpressionBuilder, type Kysely, type SelectQueryBuilder, sql } from 'kysely'
 import { Collision, refuse } from '../kernel/error.ts'
-import type { Audience, Cursor, EventFilter, LoggedEvent } from '../kernel/event.ts'
+import { type Audience, type Cursor, type EventFilter, type LoggedEvent, sides } from '../kernel/event.ts'
 import type { Ledger } from '../kernel/log.ts'
 import type { Tx } from '../kernel/storage.ts'
 import type { CoreTables } from './core.ts'
@@ -223,17 +223,14 @@ function filtered(view: Tx, filter: EventFilter) {
   if (filter.subject !== undefined) query = query.where('subject', '=', filter.subject)
   if (filter.project !== undefined) query = query.where('project_id', '=', filter.project)
   if (filter.task !== undefined) query = query.where('task_id', '=', filter.task)
-  const types = filter.types ?? []
-  if (types.length) {
-    query = query.where((eb) =>
-      eb.or(
-        types.map((type) =>
-          type.endsWith('.*') ? eb.between('type', type.slice(0, -1), `${type.slice(0, -1)}\uffff`) : eb('type', '=', type),
-        ),
-      ),
-    )
-  }
+  const { wanted, unwanted } = sides(filter)
+  if (wanted.length) query = query.where((eb) => eb.or(wanted.map((type) => isType(eb, type))))
+  if (unwanted.length) query = query.where((eb) => eb.not(eb.or(unwanted.map((type) => isType(eb, type)))))
   return query
+}
+
+function isType(eb: ExpressionBuilder<CoreTables, 'events'>, type: string) {
+  return type.endsWith('.*') ? eb.between('type', type.slice(0, -1), `${type.slice(0, -1)}\uffff`) : eb('type', '=', type)
 }
 
 function eventOf(row: CoreTables['events'], cursor: Cursor): LoggedEvent {

@@ -39,7 +39,7 @@ export function defineEvent<Data extends z.ZodType>(type: string, data: Data): E
 }
 
 export interface EventFilter {
-  /** Exact types, or all of a noun as `task.*`. */
+  /** Exact types, or all of a noun as `task.*`; with `!` before it what is left out. */
   types?: string[]
   subject?: string
   project?: string
@@ -50,7 +50,13 @@ export function matches(filter: EventFilter, event: LoggedEvent): boolean {
   if (filter.subject !== undefined && event.subject !== filter.subject) return false
   if (filter.project !== undefined && event.project !== filter.project) return false
   if (filter.task !== undefined && event.task !== filter.task) return false
-  return !filter.types?.length || filter.types.some((t) => fits(t, event.type))
+  const { wanted, unwanted } = sides(filter)
+  return !unwanted.some((t) => fits(t, event.type)) && (!wanted.length || wanted.some((t) => fits(t, event.type)))
+}
+
+/** What a filter asks for and what it leaves out. */
+export function sides({ types = [] }: EventFilter): { wanted: string[]; unwanted: string[] } {
+  return { wanted: types.filter((t) => !t.startsWith('!')), unwanted: types.filter((t) => t.startsWith('!')).map((t) => t.slice(1)) }
 }
 
 function fits(wanted: string, type: string): boolean {

@@ -151,6 +151,21 @@ describe('waits', () => {
     })
   })
 
+  test('[K21] what is left out by its type is neither read nor waited for', async () => {
+    const app = await open()
+    const task = await app.task()
+    const { cursor } = await app.owner.call('task_list')
+    const seen = app.owner.call('event_wait', { cursor, types: ['task.*', '!task.noted'] })
+    await until(() => app.app.feed.waiters === 1)
+    await note(app, task, 'not this one')
+    await app.owner.call('task_update', { task_id: task.id, title: 'this one' })
+    expect((await seen).events.map((event: { type: string }) => event.type)).toEqual(['task.updated'])
+    const types = async (wanted: string[]) =>
+      (await app.owner.call('event_list', { task_id: task.id, types: wanted })).events.map((event: { type: string }) => event.type)
+    expect(await types(['!task.noted'])).toEqual(['task.updated', 'task.created'])
+    expect(await types(['!task.*'])).toEqual([])
+  })
+
   test('[K21] without a cursor a wait begins now', async () => {
     const app = await open()
     const task = await app.task()

@@ -2,14 +2,23 @@ import type { Diff, DiffRequest, Place } from '../../ports/git.ts'
 import { GitRefusal } from '../../ports/git.ts'
 import { commitAt } from './repo.ts'
 import type { At, Options } from './run.ts'
-import { snapshot } from './tree.ts'
+import { type Snapshot, snapshot } from './tree.ts'
 
 const MOST_FILES = 5_000
 const COMMON = ['diff-tree', '-r', '--find-renames', '--no-ext-diff', '--no-textconv', '--no-color', '--submodule=short']
 
 /** Of the files in a place, committed or not. */
 export function diffOfPlace(at: At, admin: string, request: DiffRequest): Promise<Diff> {
-  return snapshot(at, admin, 'forgotten', ({ tree }, run) => between(at, request, tree, run))
+  return snapshot(at, admin, 'forgotten', async ({ tree, large }, run) => {
+    const diff = await between(at, request, tree, run)
+    return { ...diff, files: [...diff.files.filter(({ path }) => !large.some((one) => one.path === path)), ...unread(large, request.path)] }
+  })
+}
+
+/** Told like binary files: that they differ, and not how. */
+function unread(large: Snapshot['large'], path: string | undefined): Diff['files'] {
+  const asked = large.filter((one) => path === undefined || one.path === path || one.path.startsWith(`${path}/`))
+  return asked.map((one) => ({ path: one.path, from: null, status: one.isNew ? 'A' : 'M', added: null, removed: null }))
 }
 
 /** Of a place that is gone: what was committed in it. */

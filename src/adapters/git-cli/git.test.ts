@@ -14,6 +14,7 @@ import {
   renameSync,
   rmSync,
   symlinkSync,
+  truncateSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs'
@@ -706,6 +707,24 @@ describe('what is in a place', () => {
     ])
     await ground.git.remove(place, 'T-1')
     expect((await ground.git.diff(place, { from: place.from, bytes: 10_000 })).files).toMatchObject([{ path: 'lib/c.txt' }])
+  })
+
+  test('[G12] a file too large to be read for a look is told like a binary one, and is saved all the same', async ({ ground }) => {
+    const place = await ground.made()
+    const sizes = { 'new.img': 65 * 1024 * 1024, 'a.txt': 70 * 1024 * 1024, 'small.txt': 3 }
+    for (const [name, size] of Object.entries(sizes)) {
+      ground.write(name, 'abc', place.path)
+      truncateSync(join(place.path, name), size)
+    }
+    const diff = await ground.git.diff(place, { from: place.from, bytes: 10_000 })
+    expect(diff.files).toEqual([
+      { path: 'small.txt', from: null, status: 'A', added: 1, removed: 0 },
+      { path: 'a.txt', from: null, status: 'M', added: null, removed: null },
+      { path: 'new.img', from: null, status: 'A', added: null, removed: null },
+    ])
+    expect((await ground.git.diff(place, { from: place.from, path: 'small.txt', bytes: 10_000 })).files).toHaveLength(1)
+    const { rescue } = await ground.git.remove(place, 'T-1')
+    expect(ground.run('cat-file', '-s', `${rescue?.ref}:new.img`)).toBe(String(sizes['new.img']))
   })
 
   test('[G13] files below it, and no others', async ({ ground }) => {

@@ -3,6 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type At, LONG_MS, type Open, type Options } from './run.ts'
 
+/** To read gigabytes for a look would take minutes. */
+const LARGE_BYTES = 64 * 1024 * 1024
+
 /** What is in a place now, as a tree: untracked files too, ignored ones not. */
 export interface Snapshot {
   tree: string
@@ -12,6 +15,8 @@ export interface Snapshot {
   headTree: string
   /** Paths of repositories inside it, whose files are theirs. */
   nested: string[]
+  /** Of what is only looked at: too large to be read for that, and as it was in the tree. */
+  large: { path: string; isNew: boolean }[]
 }
 
 /** Through an index of its own: neither the real one nor HEAD is touched, so it also works in the middle of a merge or a rebase. */
@@ -31,11 +36,11 @@ export async function snapshot<T>(
       : await place.line(['hash-object', '-t', 'tree', '--stdin'])
     if (!(await copyIndex(join(admin, 'index'), index)) && head) await place.git(['read-tree', head], run)
     const staged = await place.ask(['write-tree'], run)
-    const unknown = await addAll(place, run)
+    const { repositories: unknown, large } = await addAll(place, run, objects === 'kept' ? Number.POSITIVE_INFINITY : LARGE_BYTES)
     const tree = await place.line(['write-tree'], run)
     const nested = [...new Set([...(await gitlinks(place, run)), ...unknown])]
     const differs = staged !== undefined && staged !== headTree && staged !== tree
-    return await use({ tree, staged: differs ? staged : undefined, head, headTree, nested }, run)
+    return await use({ tree, staged: differs ? staged : undefined, head, headTree, nested, large }, run)
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
@@ -61,9 +66,10 @@ async function copyIndex(from: string, to: string): Promise<boolean> {
 
 /**
  * Like `git add --all`, which asks git inside every submodule (and runs what that one's configuration names), and which a
- * repository inside that has no commit yet keeps from adding anything. Returns the repositories inside that git does not know.
+ * repository inside that has no commit yet keeps from adding anything. Returns the repositories inside that git does not know,
+ * and what was left out because it is so large.
  */
-async function addAll(place: At, run: Options): Promise<string[]> {
+async function addAll(place: At, run: Options, mostBytes: number): Promise<{ repositories: string[]; large: Snapshot['large'] }> {
   const listed = await place.git(['ls-files', '-z', '-t', '--modified', '--deleted', '--others', '--exclude-standard'], run)
   // File names are bytes. What is new comes last: a folder may stand where a file was, which has to go first.
   const tagged = [...new Set(listed.toString('latin1').split('\0'))].filter(Boolean)
@@ -73,10 +79,18 @@ async function addAll(place: At, run: Options): Promise<string[]> {
   const unborn = new Set<string>()
   for (const path of repositories)
     if (!(await place.ask(['-C', `./${utf8(path)}`, 'rev-parse', '--verify', '--quiet', 'HEAD']))) unborn.add(path)
-  const added = paths.filter((path) => !unborn.has(path)).map((path) => path.replace(/\/$/, ''))
+  const tooLarge = new Set<string>()
+  for (const path of Number.isFinite(mostBytes) ? paths : []) if ((await sizeOf(place, path)) > mostBytes) tooLarge.add(path)
+  const added = paths.filter((path) => !unborn.has(path) && !tooLarge.has(path)).map((path) => path.replace(/\/$/, ''))
   const input = Buffer.from(added.map((path) => `${path}\0`).join(''), 'latin1')
   await place.git(['update-index', '-z', '--add', '--remove', '--replace', '--stdin'], { ...run, input })
-  return repositories.map((path) => utf8(path).replace(/\/$/, ''))
+  const large = [...tooLarge].map((path) => ({ path: utf8(path), isNew: tagged.includes(`? ${path}`) }))
+  return { repositories: repositories.map((path) => utf8(path).replace(/\/$/, '')), large }
+}
+
+async function sizeOf(place: At, path: string): Promise<number> {
+  const found = await lstat(Buffer.concat([Buffer.from(`${place.cwd}/`), Buffer.from(path, 'latin1')])).catch(() => undefined)
+  return found?.isFile() ? found.size : 0
 }
 
 /** Work in a repository inside the place that nothing else has: its files, or commits that no remote of it knows. */

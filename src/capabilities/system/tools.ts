@@ -204,7 +204,11 @@ export function settingTools(definitions: () => Record<string, SettingDefinition
   return [get, update]
 }
 
-const EventTypes = z.array(text(60)).max(50).optional().describe('Like task.moved, or task.* for all of them')
+const EventTypes = z
+  .array(text(60))
+  .max(50)
+  .optional()
+  .describe('Like task.moved, or task.* for all of them; with ! before it what is left out')
 
 export const listEvents = defineTool({
   name: 'event_list',

@@ -111,7 +111,8 @@ export const context = defineTool({
     const siblings = row.parent_id
       ? await taskStore(ctx.view).list({ parent: row.parent_id, exclude: [row.id] }, 'number', undefined, 50)
       : []
-    const history = (await ctx.recent(undefined, { task: row.id }, 50)).reverse()
+    // Every few lines of an agent are one of these: nothing else would be left.
+    const history = (await ctx.recent(undefined, { task: row.id, types: ['!run.progressed'] }, 50)).reverse()
     return {
       task: await fullView(ctx.view, row, 100),
       project: projectView(project),

@@ -14,6 +14,7 @@ import { type WorkRow, workStore } from './store.ts'
 
 const MOST_BYTES = 1_000_000
 const MOST_COLLECTED = 200
+const AT_ONCE = 4
 const UNDO_MS = 120_000
 const FilePath = text(1_000).describe('Below the worktree')
 
@@ -92,7 +93,9 @@ export const list = defineTool({
     const project = project_id ?? (await currentProject(ctx.view, ctx.principal))
     const rows = await workStore(ctx.view).list(project, after ?? '', limit)
     const works = []
-    for (const row of rows) works.push(await view(ctx, row))
+    // A few at a time: one after the other a long list takes seconds, all at once it would be fifty processes.
+    for (let i = 0; i < rows.length; i += AT_ONCE)
+      works.push(...(await Promise.all(rows.slice(i, i + AT_ONCE).map((row) => view(ctx, row)))))
     return { works, next: rows.length === limit ? (rows.at(-1)?.id ?? null) : null }
   },
 })

@@ -72,6 +72,9 @@ export function Log({ filter, setFilter }: Props) {
   )
 }
 
+/** Every few lines of an agent are one: they are shown to whoever asks for runs. */
+const TOO_MANY = 'run.progressed'
+
 /** What the stream tells is put on top of what was read; the first page is asked for while the stream is listened to already. */
 function Events({ noun, project }: { noun: string | undefined; project: string | undefined }) {
   const [told, setTold] = useState<LiveEvent[]>([])
@@ -79,7 +82,7 @@ function Events({ noun, project }: { noun: string | undefined; project: string |
     const fitting = events.filter((event) => fits(event, noun, project))
     if (fitting.length) setTold((before) => withNew(before, fitting))
   })
-  const read = usePages('event_list', { types: noun ? [`${noun}.*`] : undefined, project_id: project, limit: 100 }, 'before')
+  const read = usePages('event_list', { types: noun ? [`${noun}.*`] : [`!${TOO_MANY}`], project_id: project, limit: 100 }, 'before')
   const { hasNextPage, fetchNextPage } = read
   const more = useCallback(() => {
     if (hasNextPage) void fetchNextPage({ cancelRefetch: false })
@@ -108,5 +111,5 @@ function Events({ noun, project }: { noun: string | undefined; project: string |
 }
 
 function fits(event: LiveEvent, noun: string | undefined, project: string | undefined): boolean {
-  return (!noun || event.type.startsWith(`${noun}.`)) && (!project || event.project_id === project)
+  return (noun ? event.type.startsWith(`${noun}.`) : event.type !== TOO_MANY) && (!project || event.project_id === project)
 }

@@ -119,9 +119,6 @@ function tabsOf(sections: TaskSection[]): string[] {
   return [...new Set(sections.flatMap(({ tab }) => tab ?? []))]
 }
 
-/** Every batch of lines is one: the transcript shows them better. */
-const TOO_MANY = 'run.progressed'
-
 function Overview({ task, history }: { task: FullTask; history: Output<'task_context'>['history'] }) {
   return (
     <>
@@ -144,14 +141,11 @@ function Overview({ task, history }: { task: FullTask; history: Output<'task_con
       <Notes task={task} />
       <Card title="History">
         <ul className="card-body history">
-          {history
-            .filter(({ type }) => type !== TOO_MANY)
-            .reverse()
-            .map((event) => (
-              <li key={event.cursor}>
-                <EventLine event={event} />
-              </li>
-            ))}
+          {history.reverse().map((event) => (
+            <li key={event.cursor}>
+              <EventLine event={event} />
+            </li>
+          ))}
         </ul>
       </Card>
     </>
