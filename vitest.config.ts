@@ -23,22 +23,27 @@ const ON_BOTH = [
 /** What only a server can show. */
 const POSTGRES_ONLY = ['src/db/postgres*.test.ts', 'src/adapters/effects-graphile/*.test.ts', 'test/**/postgres*.test.ts']
 
+/** Without a process of its own for each file: to load the app again for every one took half a minute of all. */
+const shared = { isolate: false, restoreMocks: true }
+
 const sqlite = {
   ...common,
+  ...shared,
   name: 'sqlite',
-  include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+  include: ['src/**/*.test.ts'],
   exclude: [...common.exclude, ...POSTGRES_ONLY],
   globalSetup: 'test/global-setup.ts',
 }
 
+/** Daemons, browsers and agents as processes of their own. */
+const whole = { ...common, name: 'whole', include: ['test/**/*.test.ts'], exclude: sqlite.exclude, globalSetup: sqlite.globalSetup }
+
 const postgres = {
   ...common,
+  ...shared,
   name: 'postgres',
   include: [...ON_BOTH, ...POSTGRES_ONLY],
   globalSetup: ['test/global-setup.ts', 'test/postgres-setup.ts'],
-  // Each file has its database, not its process: to load the app again for every file took a second of it.
-  isolate: false,
-  restoreMocks: true,
   // What a file says of its own on loading is said only once in a process.
   testTimeout: 90_000,
   hookTimeout: 90_000,
@@ -50,6 +55,6 @@ export default defineConfig({
   test: {
     maxWorkers: 2,
     sequence: { sequencer: LongestFirst },
-    projects: [sqlite, ...(withoutPostgres ? [] : [postgres])].map((test) => ({ test })),
+    projects: [sqlite, whole, ...(withoutPostgres ? [] : [postgres])].map((test) => ({ test })),
   },
 })

@@ -21,7 +21,10 @@ describe('[F17] SIGKILL at any statement of enqueue, claim, do and complete', ()
       const fates = await eachOf(seeds(SEEDS), 3, (seed) => killAtStatement(program.path, places, statements, seed))
       console.info(`effects on ${engine}, ${statements} statements: ${summary(fates)}`)
       const wrong = fates.filter((fate) => fate.wrong.length)
-      expect(wrong, `replay: SIGNALBOX_SEED=<seed> npx vitest run --project ${engine} test/chaos/effects-killed.test.ts`).toEqual([])
+      expect(
+        wrong,
+        `replay: SIGNALBOX_SEED=<seed> npx vitest run --project ${engine === 'sqlite' ? 'whole' : engine} test/chaos/effects-killed.test.ts`,
+      ).toEqual([])
     } finally {
       await places.close()
     }
