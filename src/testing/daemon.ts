@@ -101,6 +101,8 @@ export class TestDaemon {
     const headers = {
       authorization: `Bearer ${token}`,
       'content-type': 'application/json',
+      // A test that computes for seconds does not see that the daemon has closed an idle connection, and would write into it.
+      connection: 'close',
       ...(init.headers as Fields as Record<string, string>),
     }
     const response = await fetch(`${this.url}/api/tools/${tool}`, { method: 'POST', body: JSON.stringify(input), ...init, headers })

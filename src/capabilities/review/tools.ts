@@ -2,9 +2,10 @@ import { z } from 'zod'
 import { refuse } from '../../kernel/error.ts'
 import { defineEvent } from '../../kernel/event.ts'
 import { iso, Timestamp } from '../../kernel/schema.ts'
-import { defineTool, type RunContext } from '../../kernel/tool.ts'
+import { defineTool, type LookContext, type RunContext } from '../../kernel/tool.ts'
 import { TaskId } from '../ids.ts'
 import { about, Body, handleOf, requireTask, type TaskRow, transition } from '../task/index.ts'
+import { placeOf, workOf } from '../work/index.ts'
 import { type ReviewRow, reviewStore } from './store.ts'
 
 const ReviewView = z.strictObject({
@@ -30,13 +31,26 @@ export const request = defineTool({
     task_id: TaskId.optional().describe('Default: the task that is yours'),
     summary: Body.describe('What you did, and how you know that every criterion is met'),
     reviewer_prompt: Body.optional().describe('What a reviewer should look at in particular'),
+    leave_uncommitted: z.boolean().default(false).describe('Hand in although files are not committed, which no reviewer will see'),
   }),
   output: z.strictObject({ review: ReviewView, status: z.literal('REVIEW') }),
   example: { task_id: 'T-1', summary: 'Sign-in uses tokens; all tests pass.' },
   impact: 'write',
   profile: 'pair_worker',
   core: true,
-  async run(ctx, input) {
+  async prepare(ctx, { task_id, leave_uncommitted }) {
+    const id = task_id ?? ctx.principal.scope.task
+    const dirty = id && !leave_uncommitted ? await uncommitted(ctx, id) : 0
+    if (!dirty) return {}
+    return refuse(
+      'CONFLICT',
+      `${dirty === 1 ? 'One file' : `${dirty} files`} in the worktree are not committed, and nobody would review them.`,
+      {
+        hint: 'Commit what belongs to the work, ignore or delete the rest, then ask again; or say leave_uncommitted.',
+      },
+    )
+  },
+  async run(ctx, input, _looked: object) {
     const id = input.task_id ?? ctx.principal.scope.task
     if (!id) return refuse('INVALID_INPUT', 'Which task? None is assigned to you: give task_id.')
     const task = await requireTask(ctx, id)
@@ -64,6 +78,18 @@ export const list = defineTool({
     return { reviews: (await reviewStore(ctx.view).ofTask(input.task_id)).map(reviewView) }
   },
 })
+
+/** Of the caller's own work; whether another's may be handed in is decided later. */
+async function uncommitted(ctx: LookContext, ref: string): Promise<number> {
+  const task = await requireTask(ctx, ref)
+  if (ctx.principal.kind === 'agent' && ctx.principal.scope.task !== task.id) return 0
+  const work = await workOf(ctx.view, task.id)
+  const place = work && (await placeOf(ctx.view, work))
+  if (!place || !work.base_commit) return 0
+  // A repository that is away keeps nobody from handing in.
+  const state = await ctx.ports.git.state(place, work.base_commit).catch(() => undefined)
+  return state?.dirty ?? 0
+}
 
 /** One round: the row, the status and the event in one step. */
 export async function requestReview(
