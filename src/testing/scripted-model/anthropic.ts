@@ -9,7 +9,8 @@ const KINDS: Record<number, string> = {
   529: 'overloaded_error',
 }
 /** Claude Code folds what a person says in mid-turn into a reminder, as the person or as the system. */
-const IN_MID_TURN = /The user sent a new message while you were working:\n([\s\S]*?)(?:\n\nIMPORTANT:[\s\S]*)?(?:<\/system-reminder>|$)/
+const IN_MID_TURN =
+  /The user sent a new message while you were working:\n([\s\S]*?)(?:\n\n(?:IMPORTANT:|This is how Claude Code)[\s\S]*)?(?:<\/system-reminder>|$)/
 
 /** Anthropic Messages. */
 export const anthropic: Api = {

@@ -1,6 +1,6 @@
 import { callsOf, type Step, scriptIn } from './script.ts'
 
-/** What was said so far, whichever API it came by. `step` is what the id of a call says; some programs do not keep ids. */
+/** What was said so far, whichever API it came by. `step` is what the id of a call says. */
 export type Entry =
   | { from: 'person'; text: string }
   | { from: 'model'; text: string }
@@ -72,7 +72,7 @@ function follow(steps: Step[], after: Entry[]): Place {
       spoken = true
       answered ||= messages.length > taken
     }
-    if (entry.from === 'call') move(Math.max(at, (entry.step ?? at + (steps[at]?.listen ? 1 : 0)) + 1))
+    if (entry.from === 'call' && entry.step !== undefined) move(Math.max(at, entry.step + 1))
     if (entry.from === 'person') {
       // A step that ended the turn, or was broken off, is over when a person speaks again; one that listens, when it was answered.
       const step = steps[at]
@@ -103,7 +103,7 @@ export function stepOf(id: unknown): number | undefined {
 /** Without what programs put around the words of a person. */
 export function spokenWords(text: string): string {
   return text
-    .replace(/<system-reminder>[\s\S]*?<\/system-reminder>/g, '')
+    .replace(/<(system-reminder|session_context)>[\s\S]*?<\/\1>/g, '')
     .replace(/\[Request interrupted by user[^\]]*\]/g, '')
     .trim()
 }

@@ -4,7 +4,6 @@ import { type Conversation, callId, type Entry, spokenWords, stepOf } from './co
 
 const STATUSES: Record<number, string> = { 401: 'UNAUTHENTICATED', 403: 'PERMISSION_DENIED', 429: 'RESOURCE_EXHAUSTED' }
 const PATH = /models\/([^:]+):(stream)?generateContent$/i
-const CONTEXT = /^This is the Gemini CLI|^<session_context>[\s\S]*<\/session_context>$/
 
 /** Gemini generateContent and streamGenerateContent. */
 export const gemini: Api = {
@@ -36,20 +35,16 @@ function schemaOf(config: Body) {
   return config.responseJsonSchema ?? config.responseSchema ?? { type: 'object' }
 }
 
-/** A message of the model counts as one call: this program does not keep the ids. */
 function entriesOf({ role, parts }: Body): Entry[] {
   const all = listIn(parts)
-  const results = all.filter((part) => part.functionResponse)
-  const said = all.filter((part) => typeof part.text === 'string' && part.thought !== true)
-  if (role === 'model') {
-    const call = all.find((part) => part.functionCall)
-    const text = textIn(said).trim()
-    const words: Entry[] = text ? [{ from: 'model', text }] : []
-    return call ? [...words, { from: 'call', step: stepOf(call.functionCall.id) }] : words
-  }
-  const text = spokenWords(textIn(said))
-  const tools: Entry[] = results.map((part) => ({ from: 'tool', text: resultIn(part.functionResponse.response) }))
-  return text && !CONTEXT.test(text) ? [...tools, { from: 'person', text }] : tools
+  const text = spokenWords(textIn(all.filter((part) => typeof part.text === 'string' && part.thought !== true)))
+  const words: Entry[] = text ? [{ from: role === 'model' ? 'model' : 'person', text }] : []
+  return [...words, ...all.flatMap(entryOf)]
+}
+
+function entryOf({ functionCall, functionResponse }: Body): Entry[] {
+  if (functionCall) return [{ from: 'call', step: stepOf(functionCall.id) }]
+  return functionResponse ? [{ from: 'tool', text: resultIn(functionResponse.response) }] : []
 }
 
 function resultIn(response: Body): string {

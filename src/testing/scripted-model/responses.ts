@@ -106,7 +106,7 @@ function callItem({ name, args, patch }: NamedCall, call_id: string, layout: Lay
     return { type: 'custom_tool_call', ...common, name: 'exec', namespace: 'functions', input }
   }
   if (patch !== undefined && layout.takesText.has(name)) return { type: 'custom_tool_call', ...common, name, input: patch }
-  const where = layout.spaces.get(name) ?? deferred(name) ?? { name }
+  const where = layout.spaces.get(name) ?? (layout.names.includes(name) ? { name } : deferred(name)) ?? { name }
   return { type: 'function_call', ...common, ...where, arguments: JSON.stringify(patch === undefined ? args : { input: patch }) }
 }
 
