@@ -12,7 +12,8 @@ type Shape = [name: string, args: (given: Record<string, unknown>) => Record<str
 const SHELLS: Shape[] = [
   ['Bash', ({ command }) => ({ command, description: 'as the script says' })],
   ['run_shell_command', ({ command }) => ({ command })],
-  ['exec_command', ({ command }) => ({ cmd: command })],
+  // It answers after ten seconds, done or not, unless it is told to wait.
+  ['exec_command', ({ command }) => ({ cmd: command, yield_time_ms: 30_000 })],
   ['shell_command', ({ command }) => ({ command })],
   ['shell', ({ command }) => ({ command: ['bash', '-lc', command] })],
   ['bash', ({ command }) => ({ command, description: 'as the script says' })],
