@@ -24,9 +24,12 @@ function sentence({ reason, code, signal, detail }: Exit): string {
   return signal ? `ended by ${signal}` : `exited with code ${code}`
 }
 
-/** The last events: an open turn ends, a failure that the program did not tell itself is told, and `exited` comes last. */
-export function conclude(story: Story, exit: Exit): HarnessEvent[] {
-  const { ok, stopped, reason } = ending(exit)
+/**
+ * The last events: an open turn ends, a failure that the program did not tell itself is told, and `exited` comes last. Where the exit record
+ * alone says too little, the harness judges it.
+ */
+export function conclude(story: Story, exit: Exit, judged: Ending = ending(exit)): HarnessEvent[] {
+  const { ok, stopped, reason } = judged
   const how = ok ? 'completed' : stopped || story.interrupted ? 'interrupted' : 'failed'
   const events: HarnessEvent[] = story.turn ? [{ type: 'turn_ended', how }] : []
   if (how === 'failed' && !story.told) events.push({ type: 'failed', reason })
