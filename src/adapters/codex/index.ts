@@ -1,6 +1,5 @@
 import type { Harness, Step } from '../../ports/harness.ts'
-import type { Exit } from '../../ports/runner.ts'
-import { conclude, type Ending, ending } from '../harness-shared/ending.ts'
+import { conclude } from '../harness-shared/ending.ts'
 import { type Line, lastLine, printable, takeLines } from '../harness-shared/lines.ts'
 import { probeProgram } from '../harness-shared/program.ts'
 import { readMessage } from '../harness-shared/rpc.ts'
@@ -27,6 +26,7 @@ export const codex: Harness = {
   message: (kept, text) => addLetter(kept as State, text),
   interrupt: (kept) => wantInterrupt(kept as State),
   decide: (kept, id, decision) => decided(kept as State, id, decision),
+  /** Its exit code says little: told to end in the middle of a turn, or after one that failed, it exits with 0 as well. */
   end(kept, exit) {
     const left = (['out', 'err'] as const).reduce(
       (so, stream) => {
@@ -36,7 +36,7 @@ export const codex: Harness = {
       { state: kept as State, events: [] as Step['events'] },
     )
     const { state, events } = tell({ ...left.state, story: { ...left.state.story, ready: true } }, lastWords(left.state))
-    return [...left.events, ...events, ...conclude(state.story, exit, judged(state, exit))]
+    return [...left.events, ...events, ...conclude(state.story, exit, state.last === 'completed')]
   },
 }
 
@@ -59,11 +59,3 @@ function one(state: State, line: Line): Next {
 }
 
 const lastWords = ({ trouble }: State): Step['events'] => (trouble ? [trouble] : [])
-
-/** Its exit code says nothing: told to end in the middle of a turn, or after one that failed, it exits with 0 as well. */
-function judged({ last, turn }: State, exit: Exit): Ending {
-  const seen = ending(exit)
-  if (!seen.ok || last === 'completed') return seen
-  const when = turn ? 'in the middle of a turn' : last ? 'after a turn that did not complete' : 'before it had begun'
-  return { ...seen, ok: false, reason: `it ended ${when}` }
-}
