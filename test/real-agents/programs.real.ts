@@ -1,4 +1,4 @@
-import { beforeAll, describe, test } from 'vitest'
+import { afterAll, beforeAll, describe, test } from 'vitest'
 import { realVersion } from '../../src/testing/real-programs.ts'
 import { type Played, wanted } from './programs.ts'
 import { type Finding, SCENARIOS, type Scenario } from './scenarios.ts'
@@ -42,11 +42,20 @@ function scenariosOf(program: Played): void {
     )
 }
 
+const open = new Set<Site>()
+
+// One that runs beside the others may not have been waited for.
+afterAll(async () => {
+  for (const site of open) await site.close()
+})
+
 async function play(program: Played, scenario: Scenario): Promise<Finding> {
   const site = await Site.open(program, scenario.settings)
+  open.add(site)
   try {
     return await scenario.play(site)
   } finally {
+    open.delete(site)
     await site.close()
   }
 }

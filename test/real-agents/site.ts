@@ -134,8 +134,16 @@ export class Site {
   }
 
   async can(what: string): Promise<boolean> {
+    return (await this.#harness()).can.includes(what)
+  }
+
+  async meters(): Promise<string[]> {
+    return (await this.#harness()).meters
+  }
+
+  async #harness(): Promise<{ can: string[]; meters: string[] }> {
     const { harnesses } = await this.daemon.call('job_actions')
-    return harnesses.find(({ name }: Any) => name === this.program.harness).can.includes(what)
+    return harnesses.find(({ name }: Any) => name === this.program.harness)
   }
 
   survivors(): string[] {
