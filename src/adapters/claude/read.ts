@@ -72,8 +72,6 @@ function system(state: State, line: Of<'system'>, at: number): Read {
       const why = [error_status, error].filter(Boolean).join(' ')
       return { state: { ...state, resetsAt }, events: [note(`The model did not answer (${why}); attempt ${attempt} of ${max_retries}.`)] }
     }
-    case 'task_notification':
-      return { state, events: line.summary ? [note(line.summary)] : [] }
     case 'compact_boundary':
       return { state, events: [note('It made its conversation shorter, to have room for more.')] }
     default:
