@@ -149,7 +149,7 @@ describe('claude, the real program', () => {
     expect(events.at(-1)).toMatchObject({ ok: true })
   })
 
-  test('[H24] ended by TERM, it was not done', async () => {
+  test('[H22] ended by TERM, it was not done', async () => {
     const life = new Driven(claude, scene(STAYS))
     await life.saw('tool_result')
     life.kill('SIGTERM')

@@ -25,8 +25,13 @@ const TOOL_TIMEOUT_MS = 600_000
 /** How long after the last turn it waits for what still runs in the background, to tell the agent of it. */
 const BACKGROUND_WAIT_MS = 300_000
 
-/** A person would have to answer, or the run would go on elsewhere or later: here the end of the last turn is the end of the run. */
+/**
+ * A person would have to answer, the run would go on elsewhere or later (here the end of the last turn is the end of the run), or other
+ * sessions on the machine would be spoken to past Signalbox.
+ */
 const NOT_HERE = [
+  'ListAgents',
+  'SendMessage',
   'AskUserQuestion',
   'EnterPlanMode',
   'ExitPlanMode',
@@ -82,7 +87,7 @@ export function planOf(launch: Launch, uid = process.getuid?.()): LaunchPlan {
       ...['--input-format', 'stream-json', '--output-format', 'stream-json', '--verbose', '--replay-user-messages'],
       ...(launch.session ? ['--resume', launch.session] : ['--session-id', uuidOf(launch.run)]),
       ...['--mcp-config', join(launch.folder, MCP_FILE), '--strict-mcp-config'],
-      ...(launch.model ? ['--model', launch.model] : []),
+      ...(launch.model ? [`--model=${launch.model}`] : []),
       ...POLICY[launch.approvals],
       ...['--disallowedTools', NOT_HERE.join(',')],
     ],

@@ -1,6 +1,8 @@
 import { z } from 'zod'
 
-const Id = z.string().min(1).max(200)
+/** It goes back to the program, and a session even into its arguments: nothing that could be anything else. */
+const Id = z.string().regex(/^[\w.:-]{1,200}$/)
+const Session = z.string().regex(/^\w[\w-]{0,99}$/)
 const Count = z.int().min(0).max(1e12)
 const Fields = z.record(z.string(), z.unknown())
 
@@ -37,7 +39,7 @@ export const Line = z.discriminatedUnion('type', [
   z.object({
     type: z.literal('system'),
     subtype: z.string(),
-    session_id: Id.optional().catch(undefined),
+    session_id: Session.optional().catch(undefined),
     mcp_servers: z
       .array(z.object({ name: z.string(), status: z.string() }))
       .max(1_000)
