@@ -92,7 +92,7 @@ export const SCENARIOS: Scenario[] = [
     async play(site) {
       const begun = await site.begin(() => [site.gate('never'), review, end])
       await site.reached('never', begun)
-      if (!((await site.can('interrupt')) && (await site.can('message')))) {
+      if (!(await site.can('interrupt'))) {
         const interrupt = await site.daemon.post('job_submit', { task_id: begun.task, action: 'interrupt_agent' })
         return refusedAs(site, begun, interrupt.error?.message, 'never')
       }

@@ -101,11 +101,10 @@ export class Site {
   /** Over, or put off until the provider gives more. */
   async endedOrParked(job_id: string, seconds: number): Promise<Any> {
     const deadline = performance.now() + seconds * 1_000
-    for (let parked: Any; ; ) {
+    for (;;) {
       const { job } = await this.daemon.call('job_wait', { job_id, timeout_seconds: 2 })
-      if (job.state !== 'queued' && job.state !== 'running') return job
-      parked = job.state === 'queued' && job.not_before ? job : undefined
-      if (parked) return parked
+      const parked = job.state === 'queued' && job.not_before
+      if (parked || (job.state !== 'queued' && job.state !== 'running')) return job
       if (performance.now() > deadline) throw new Error(`it did not end within ${seconds} s: ${await this.story(job.task_id)}`)
     }
   }
