@@ -62,7 +62,7 @@ export const claude: Harness = {
   },
   decide(kept, id, { allow, message }) {
     const state = kept as State
-    const input = state.asked[id]
+    const input = Object.hasOwn(state.asked, id) ? state.asked[id] : undefined
     if (input === undefined || state.closed) return undefined
     const granted = { behavior: 'allow', ...(input === null ? {} : { updatedInput: JSON.parse(input) }) }
     const refused = { behavior: 'deny', message: message || 'A person said no.' }

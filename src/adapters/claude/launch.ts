@@ -22,9 +22,16 @@ const MCP_FILE = 'claude-mcp.json'
 
 /** Without it the program gives up on any call after 60 s; our waits take up to 240 s. */
 const TOOL_TIMEOUT_MS = 600_000
+/** How long after the last turn it waits for what still runs in the background, to tell the agent of it. */
+const BACKGROUND_WAIT_MS = 300_000
 
-/** A person would have to answer, or the run would go on elsewhere or later: here the end of the last turn is the end of the run. */
+/**
+ * A person would have to answer, the run would go on elsewhere or later (here the end of the last turn is the end of the run), or other
+ * sessions on the machine would be spoken to past Signalbox.
+ */
 const NOT_HERE = [
+  'ListAgents',
+  'SendMessage',
   'AskUserQuestion',
   'EnterPlanMode',
   'ExitPlanMode',
@@ -80,7 +87,7 @@ export function planOf(launch: Launch, uid = process.getuid?.()): LaunchPlan {
       ...['--input-format', 'stream-json', '--output-format', 'stream-json', '--verbose', '--replay-user-messages'],
       ...(launch.session ? ['--resume', launch.session] : ['--session-id', uuidOf(launch.run)]),
       ...['--mcp-config', join(launch.folder, MCP_FILE), '--strict-mcp-config'],
-      ...(launch.model ? ['--model', launch.model] : []),
+      ...(launch.model ? [`--model=${launch.model}`] : []),
       ...POLICY[launch.approvals],
       ...['--disallowedTools', NOT_HERE.join(',')],
     ],
@@ -94,6 +101,8 @@ export function planOf(launch: Launch, uid = process.getuid?.()): LaunchPlan {
       CLAUDE_CODE_MAX_RETRIES: '3',
       CLAUDE_CODE_STARTUP_FAILURE_RESULTS: '1',
       MCP_TOOL_TIMEOUT: String(TOOL_TIMEOUT_MS),
+      // A server that the agent started and forgot would keep the run for ever.
+      CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS: String(BACKGROUND_WAIT_MS),
       // Root may not run without questions unless it says that it is in a sandbox.
       ...(launch.approvals === 'allow' && uid === 0 ? { IS_SANDBOX: '1' } : {}),
     },

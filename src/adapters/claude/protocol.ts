@@ -1,6 +1,8 @@
 import { z } from 'zod'
 
-const Id = z.string().min(1).max(200)
+/** It goes back to the program, and a session even into its arguments: nothing that could be anything else. */
+const Id = z.string().regex(/^[\w.:-]{1,200}$/)
+const Session = z.string().regex(/^\w[\w-]{0,99}$/)
 const Count = z.int().min(0).max(1e12)
 const Fields = z.record(z.string(), z.unknown())
 
@@ -11,8 +13,8 @@ const Block = z.object({
   name: z.string().optional().catch(undefined),
   text: z.string().optional().catch(undefined),
   thinking: z.string().optional().catch(undefined),
-  input: z.unknown(),
-  content: z.unknown(),
+  input: z.unknown().optional(),
+  content: z.unknown().optional(),
   is_error: z.boolean().optional().catch(undefined),
 })
 export type Block = z.output<typeof Block>
@@ -37,7 +39,7 @@ export const Line = z.discriminatedUnion('type', [
   z.object({
     type: z.literal('system'),
     subtype: z.string(),
-    session_id: Id.optional().catch(undefined),
+    session_id: Session.optional().catch(undefined),
     mcp_servers: z
       .array(z.object({ name: z.string(), status: z.string() }))
       .max(1_000)
@@ -47,7 +49,6 @@ export const Line = z.discriminatedUnion('type', [
     attempt: z.int().catch(0),
     max_retries: z.int().catch(0),
     retry_delay_ms: z.number().min(0).max(1e12).nullable().catch(null),
-    summary: z.string().catch(''),
   }),
   z.object({ type: z.literal('assistant'), message: Message, error: z.string().optional().catch(undefined) }),
   z.object({
@@ -107,9 +108,9 @@ export const isUsage = ({ response }: Of<'control_response'>) => response.reques
 export const askUsage = () => request(USAGE, { subtype: 'get_usage', skip_behaviors: true })
 export const interruption = (id: string) => request(id, { subtype: 'interrupt' })
 
-/** A text that begins with a slash would be taken for a command of the program's own, as "/clear". */
+/** A text that begins with a slash would be taken for a command of the program's own, as "/clear", or would wait for the end of the turn. */
 export function userMessage(text: string, uuid: string): string {
-  const content = [{ type: 'text', text: text.startsWith('/') ? ` ${text}` : text }]
+  const content = [{ type: 'text', text: text.trimStart().startsWith('/') ? `Message: ${text}` : text }]
   return line({ type: 'user', uuid, message: { role: 'user', content } })
 }
 

@@ -72,8 +72,6 @@ function system(state: State, line: Of<'system'>, at: number): Read {
       const why = [error_status, error].filter(Boolean).join(' ')
       return { state: { ...state, resetsAt }, events: [note(`The model did not answer (${why}); attempt ${attempt} of ${max_retries}.`)] }
     }
-    case 'task_notification':
-      return { state, events: line.summary ? [note(line.summary)] : [] }
     case 'compact_boundary':
       return { state, events: [note('It made its conversation shorter, to have room for more.')] }
     default:
@@ -123,12 +121,12 @@ function counted(state: State, models: Models, sinceResult?: Models): Read {
 function asked(state: State, { request_id, request }: Of<'control_request'>): Read {
   if (request.subtype !== 'can_use_tool')
     return { state, events: [], ...(state.closed ? {} : { send: [refusal(request_id, 'Nobody is here to answer that.')] }) }
-  if (request_id in state.asked) return { state, events: [] }
+  if (Object.hasOwn(state.asked, request_id)) return { state, events: [] }
   const input = JSON.stringify(request.input)
   const all = { ...state.asked, [request_id]: input.length > LONGEST_INPUT ? null : input }
   const kept = Object.fromEntries(Object.entries(all).slice(-MOST_ASKED))
   const name = clip(clean(request.tool_name))
-  return { state: { ...state, asked: kept }, events: [{ type: 'approval_asked', id: clean(request_id), name, input: clip(clean(input)) }] }
+  return { state: { ...state, asked: kept }, events: [{ type: 'approval_asked', id: request_id, name, input: clip(clean(input)) }] }
 }
 
 export function unasked(state: State, id: string): State {
@@ -144,14 +142,14 @@ function said(block: Block): HarnessEvent[] {
   if (block.type === 'text' && block.text) return [{ type: 'text', from: 'agent', text: clip(clean(block.text)) }]
   if (block.type === 'thinking' && block.thinking) return [{ type: 'text', from: 'thought', text: clip(clean(block.thinking)) }]
   if (block.type.endsWith('tool_use') && block.id)
-    return [{ type: 'tool_call', id: clean(block.id), name: clip(clean(block.name ?? '')), input: clip(clean(asText(block.input))) }]
+    return [{ type: 'tool_call', id: block.id, name: clip(clean(block.name ?? '')), input: clip(clean(asText(block.input))) }]
   // What the provider's own tools found stands in what the model says.
   return resulted(block)
 }
 
 function resulted(block: Block): HarnessEvent[] {
   if (!block.type.endsWith('tool_result') || !block.tool_use_id) return []
-  return [{ type: 'tool_result', id: clean(block.tool_use_id), ok: !block.is_error, output: clip(clean(shown(block.content))) }]
+  return [{ type: 'tool_result', id: block.tool_use_id, ok: !block.is_error, output: clip(clean(shown(block.content))) }]
 }
 
 /** A picture says nothing as text. */
@@ -173,9 +171,9 @@ function denials({ permission_denials }: Of<'result'>): HarnessEvent[] {
 
 /** As of a picture that it looked at. The call that it belongs to must not stay open. */
 function tooLong(printed: Printed): HarnessEvent[] {
-  const id = /^\{"type":"user".*?"tool_use_id":"([^"\\]{1,200})"/.exec(printed.text.slice(0, 10_000))?.[1]
+  const id = /^\{"type":"user".*?"tool_use_id":"([\w.:-]{1,200})"/.exec(printed.text.slice(0, 10_000))?.[1]
   if (!id) return [note(`A line of it was too long to be read (${printed.text.length + printed.dropped} bytes).`)]
-  return [{ type: 'tool_result', id: clean(id), ok: true, output: '(too long to be shown)' }]
+  return [{ type: 'tool_result', id, ok: true, output: '(too long to be shown)' }]
 }
 
 function note(text: string, from: 'program' | 'error' = 'program'): HarnessEvent {
