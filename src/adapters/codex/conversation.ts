@@ -52,6 +52,8 @@ export interface State extends HarnessState {
   /** How the last one ended. */
   last: 'completed' | 'interrupted' | 'failed' | null
   letters: Letter[]
+  /** How many there were from people. */
+  written: number
   /** `wanted`: it goes as soon as there is a turn that can be interrupted. */
   interrupt: 'wanted' | 'sent' | null
   wishes: Record<string, Wish>
@@ -113,6 +115,7 @@ export function newState(given: { opening: Opening; session: string | null; appr
     turn: null,
     last: null,
     letters: [{ id: 'brief', text: brief, way: 'waiting' }],
+    written: 0,
     interrupt: null,
     wishes: {},
     changes: {},
@@ -140,9 +143,9 @@ export function heard(state: State, message: Message): Next {
 /** A person says something; undefined when nobody will hear it. */
 export function addLetter(state: State, text: string): Next | undefined {
   if (state.over || state.letters.length >= MOST_LETTERS) return undefined
-  const letter: Letter = { id: `signalbox-${state.next}`, text, way: 'waiting' }
+  const letter: Letter = { id: `signalbox-${state.written}`, text, way: 'waiting' }
   return then(
-    stay({ ...state, next: state.next + 1, letters: [...state.letters, letter] }),
+    stay({ ...state, written: state.written + 1, letters: [...state.letters, letter] }),
     (now) => tell(now, [said('person', text)]),
     onward,
   )
