@@ -115,11 +115,11 @@ function opened(doing: Doing, result: unknown): Doing {
   return nextSetting(withState(ready, { settings: settingsFor(ready.state, found) }))
 }
 
-/** Modes that programs are known to have. In those for `ask` they ask, and the answer is ours: a person's, or a refusal at once. */
+/** Modes that programs are known to have, the best first. Denied, an agent still edits below its folder; all else that it asks is refused. */
 const MODES: Record<Approvals, string[]> = {
   allow: ['yolo', 'bypassPermissions', 'agent-full-access', 'full-access'],
   ask: ['default', 'read-only'],
-  deny: ['default', 'read-only'],
+  deny: ['autoEdit', 'acceptEdits', 'workspace-write', 'default', 'read-only'],
 }
 
 function settingsFor({ wishes }: State, { modes, configOptions, models }: Opened): State['settings'] {
@@ -199,7 +199,8 @@ function refusedToStart(doing: Doing, complaint: Complaint, at: number, dialect:
   return givenUp(doing, failureOf(complaint, loginFor(doing.state, dialect), at))
 }
 
-const loginFor = ({ logins }: State, { login }: Dialect) => login || (logins ? `It says how: ${logins}` : 'Log in to it in a terminal first.')
+const loginFor = ({ logins }: State, { login }: Dialect) =>
+  login || (logins ? `It says how: ${logins}` : 'Log in to it in a terminal first.')
 
 function givenUp(doing: Doing, event: HarnessEvent): Doing {
   const failure = event.type === 'failed' ? event.reason : event.type === 'limit_reached' ? event.message : 'it failed'

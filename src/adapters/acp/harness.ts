@@ -93,10 +93,7 @@ function ending(doing: Doing, exit: Exit): HarnessEvent[] {
   const wasBusy = stage !== 'over' && stage !== 'idle'
   const left = exitedWell && wasBusy && !cancelled ? leftEarly(doing) : doing
   const told = cancelled ? telling(left, { type: 'turn_ended', how: 'interrupted' }) : left
-  const { failure, story } = told.state
-  return [...told.events, ...conclude(story, exit)].map((event) =>
-    event.type === 'exited' && event.ok && failure !== null ? { ...event, ok: false, reason: failure } : event,
-  )
+  return [...told.events, ...conclude(told.state.story, exit, told.state.failure === null)]
 }
 
 function leftEarly(doing: Doing): Doing {

@@ -18,7 +18,7 @@ export const Initialized = z.object({
   agentCapabilities: z
     .object({
       loadSession: z.boolean().nullish().catch(undefined),
-      sessionCapabilities: z.object({ resume: z.unknown() }).nullish().catch(undefined),
+      sessionCapabilities: z.object({ resume: z.unknown().optional() }).nullish().catch(undefined),
     })
     .nullish()
     .catch(undefined),
@@ -31,14 +31,17 @@ const Choice = z.object({ id: z.string(), category: text, type: text })
 /** The answer to session/new, session/load and session/resume; the last two name no session. */
 export const Opened = z.object({
   sessionId: text,
-  modes: z.object({ availableModes: listOf(Mode) }).nullish().catch(undefined),
+  modes: z
+    .object({ availableModes: listOf(Mode) })
+    .nullish()
+    .catch(undefined),
   configOptions: listOf(Choice).nullish().catch(undefined),
   /** Older than the options, and no part of the stable protocol any more; programs still have it. */
-  models: z.unknown(),
+  models: z.unknown().optional(),
 })
 export type Opened = z.output<typeof Opened>
 
-export const Prompted = z.object({ stopReason: z.string(), usage: z.unknown(), _meta: Meta })
+export const Prompted = z.object({ stopReason: z.string(), usage: z.unknown().optional(), _meta: Meta })
 export type Prompted = z.output<typeof Prompted>
 
 const Content = z.object({ type: z.string(), content: Block.nullish().catch(undefined), path: text })
@@ -49,8 +52,8 @@ export const Call = z.object({
   title: text,
   kind: text,
   status: text,
-  rawInput: z.unknown(),
-  rawOutput: z.unknown(),
+  rawInput: z.unknown().optional(),
+  rawOutput: z.unknown().optional(),
   content: listOf(Content).nullish(),
   _meta: Meta,
 })
@@ -62,7 +65,7 @@ export const Update = z.discriminatedUnion('sessionUpdate', [
 ])
 export type Update = z.output<typeof Update>
 
-export const Updated = z.object({ sessionId: z.string(), update: z.unknown() })
+export const Updated = z.object({ sessionId: z.string(), update: z.unknown().optional() })
 
 const Option = z.object({ optionId: z.string(), kind: z.string() })
 export const Asked = z.object({ toolCall: Call, options: listOf(Option) })

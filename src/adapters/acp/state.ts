@@ -95,7 +95,7 @@ export const newState = (wishes: Wishes = NOTHING_WISHED, words: string[] = []):
 
 const NOTHING_WISHED: Wishes = { cwd: '/', session: null, model: null, approvals: 'ask', servers: [] }
 
-/** A step under way: each part of it takes the state as the one before left it. */
+/** A step under way: each part of it takes the state as the one before left it. Its lists are its own, and grow in place. */
 export interface Doing {
   state: State
   events: HarnessEvent[]
@@ -107,11 +107,15 @@ export const begun = (state: State): Doing => ({ state, events: [], send: [], cl
 
 export const withState = (doing: Doing, changed: Partial<State>): Doing => ({ ...doing, state: { ...doing.state, ...changed } })
 
-export const sending = (doing: Doing, ...lines: string[]): Doing => ({ ...doing, send: [...doing.send, ...lines] })
+export function sending(doing: Doing, ...lines: string[]): Doing {
+  doing.send.push(...lines)
+  return doing
+}
 
 export function telling(doing: Doing, ...told: HarnessEvent[]): Doing {
   const { story, events } = tellAll(doing.state.story, told)
-  return { ...doing, state: { ...doing.state, story }, events: [...doing.events, ...events] }
+  doing.events.push(...events)
+  return withState(doing, { story })
 }
 
 export function stepOf({ state, events, send, close }: Doing, signal?: Step['signal']): Step {
