@@ -15,7 +15,7 @@ export default defineConfig({
     testTimeout: minutes(10),
     hookTimeout: minutes(5),
     reporters: [
-      'default',
+      'verbose',
       ...(process.env.SIGNALBOX_REAL_RESULTS ? [['json', { outputFile: process.env.SIGNALBOX_REAL_RESULTS }] as const] : []),
     ],
   },

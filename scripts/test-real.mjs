@@ -1,6 +1,7 @@
 // `npm run test:real`: the whole product with the real agent programs, on loopback, with a scripted model. Writes docs/compatibility.md.
 //
 //   npm run test:real -- --only claude    one program
+//   npm run test:real -- --scenarios      without the adapters' own tests
 //   npm run test:real -- -- -t '429'      anything after a second `--` is for vitest
 //   SIGNALBOX_REAL_AGENTS=FOLDER          the programs that are installed there, in the place of the pinned ones
 import { createHash } from 'node:crypto'
@@ -13,7 +14,7 @@ const { packages, programs } = JSON.parse(readFileSync(join(ROOT, 'test/real-age
 const RESULTS = join(ROOT, '.cache/real-agents')
 const REPORT = join(ROOT, 'docs/compatibility.md')
 
-const { only, passedOn } = parse(process.argv.slice(2))
+const { only, scenariosOnly, passedOn } = parse(process.argv.slice(2))
 const names = only ? [only] : Object.keys(programs)
 
 requireNode('20.19.0')
@@ -75,7 +76,7 @@ function versionOf(name) {
 }
 
 function files() {
-  const adapters = [...new Set(names.map((name) => programs[name].adapter))]
+  const adapters = scenariosOnly ? [] : [...new Set(names.map((name) => programs[name].adapter))]
   return ['test/real-agents/', ...adapters.map((adapter) => `src/adapters/${adapter}/`)]
 }
 
@@ -185,13 +186,14 @@ function summarise() {
 }
 
 function parse(args) {
-  const parsed = { only: undefined, passedOn: [] }
+  const parsed = { only: undefined, scenariosOnly: false, passedOn: [] }
   const rest = [...args]
   while (rest.length > 0) {
     const [flag, inline] = rest.shift().split(/=(.*)/s)
     if (flag === '--') parsed.passedOn = rest.splice(0)
+    else if (flag === '--scenarios') parsed.scenariosOnly = true
     else if (flag === '--only') parsed.only = inline ?? rest.shift()
-    else fail(`unknown option ${flag}`, 'Known: --only PROGRAM, and after `--` anything for vitest.')
+    else fail(`unknown option ${flag}`, 'Known: --only PROGRAM, --scenarios, and after `--` anything for vitest.')
   }
   if (parsed.only !== undefined && !Object.hasOwn(programs, parsed.only))
     fail(`there is no program ${parsed.only}`, `Known: ${Object.keys(programs).join(', ')}.`)

@@ -9,6 +9,8 @@ export interface Played {
   harness: string
   model?: string
   options?: () => Record<string, unknown>
+  /** A session that is loaded in the minute of its beginning is overwritten by this program. */
+  sessionNeedsAnotherMinute?: boolean
   /** As its provider tells that it gives no more until then (seconds from now). */
   limit(seconds: number): Omit<Fault, 'times'>
   /** Writes the program's own configuration below its home; the environment that the daemon hands down. */
@@ -134,7 +136,7 @@ const byAnyone = (seconds: number) => ({ status: 429, retryAfter: seconds })
 export const PROGRAMS: Played[] = [
   { name: 'claude', harness: 'claude', configure: forClaude, limit: byAnthropic },
   { name: 'codex', harness: 'codex', configure: forCodex, limit: byOpenAi },
-  { name: 'gemini', harness: 'gemini', model: 'gemini-2.5-flash', configure: forGemini, limit: byGoogle },
+  { name: 'gemini', harness: 'gemini', model: 'gemini-2.5-flash', configure: forGemini, limit: byGoogle, sessionNeedsAnotherMinute: true },
   { name: 'opencode', harness: 'opencode', configure: forOpencode, limit: byAnyone },
   { name: 'claude-agent-acp', harness: 'acp', options: acp('claude-agent-acp'), configure: forClaude, limit: byAnthropic },
   { name: 'codex-acp', harness: 'acp', options: acp('codex-acp'), configure: forCodex, limit: byOpenAi },

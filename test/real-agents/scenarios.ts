@@ -157,6 +157,7 @@ export const SCENARIOS: Scenario[] = [
       await site.reached('work', begun)
       const first = site.sessions(begun.task)[0]
       expect(first).toBeTruthy()
+      if (site.program.sessionNeedsAnotherMinute) await anotherMinute()
       for (const { pid, argv } of survivors(site.daemon.home)) if (!AROUND.test(argv)) kill(pid)
       site.open('work')
       expect(await site.succeeded(begun)).toMatchObject({ lives: 2 })
@@ -172,11 +173,10 @@ export const SCENARIOS: Scenario[] = [
     name: "another task is refused, with the program's own token and with any tool",
     async play(site) {
       const other = await site.task(() => [])
-      const stolen = `cat ${join(site.daemon.home, 'runs')}/*/token`
-      const post = `fetch('${site.daemon.url}/api/tools/task_note',{method:'POST',headers:{authorization:'Bearer '+process.argv[1],'content-type':'application/json'},body:JSON.stringify({task_id:'${other}',body:'stolen'})}).then(async r=>console.log('ANSWER',r.status,(await r.json()).error?.code))`
+      const theft = site.write('theft.mjs', theftOf(site, other))
       const begun = await site.begin(() => [
         note(other, 'stolen'),
-        { tool: 'bash', args: { command: `node -e "${post}" "$(${stolen})"` } },
+        { tool: 'bash', args: { command: `node ${theft}` } },
         { say: 'It says {{last}}', tool: 'mcp:signalbox.agent_me' },
         commit,
         review,
@@ -205,8 +205,26 @@ export const SCENARIOS: Scenario[] = [
   },
 ]
 
+/** By the clock, as the names of its files are made from it. */
+async function anotherMinute(): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, 61_000 - (Date.now() % 60_000)))
+}
+
 /** Runners, shells and what keeps a tree together: not the program. */
 const AROUND = /runner\.js|^(\S*\/)?(unshare|setpriv|sh|bash|zsh|sleep|touch|git)( |$)/
+
+/** As the agent's own user it can read the token of its run, and call the daemon with it. */
+function theftOf({ daemon }: Site, task_id: string): string {
+  return `
+    import { readdirSync, readFileSync } from 'node:fs'
+    const runs = ${JSON.stringify(join(daemon.home, 'runs'))}
+    const [run] = readdirSync(runs)
+    const authorization = 'Bearer ' + readFileSync(runs + '/' + run + '/token', 'utf8').trim()
+    const body = ${JSON.stringify(JSON.stringify({ task_id, body: 'stolen' }))}
+    const headers = { authorization, 'content-type': 'application/json' }
+    const response = await fetch('${daemon.url}/api/tools/task_note', { method: 'POST', headers, body })
+    console.log('ANSWER', response.status, (await response.json()).error?.code)`
+}
 
 /** A harness that cannot do it says so in words, and the work goes on. */
 async function refusedAs(site: Site, begun: { task: string; job: string }, message: string | undefined, gate = 'work'): Promise<Finding> {

@@ -150,6 +150,12 @@ export class Site {
     return survivors(this.daemon.home).map(({ argv }) => argv)
   }
 
+  write(name: string, text: string): string {
+    const file = join(this.signs, name)
+    writeFileSync(file, text)
+    return file
+  }
+
   /** A step that says that it was reached, and ends when the test lets it. */
   gate(name: string): Step {
     const [reached, open] = [join(this.signs, `${name}.reached`), join(this.signs, `${name}.open`)]
