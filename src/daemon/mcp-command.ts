@@ -15,7 +15,7 @@ export const MCP_HELP = `signalbox mcp: speak MCP on stdin and stdout, for clien
   --toolsets A,B     list only the tools of these capabilities
   --no-start         do not start the daemon when none is running
 
-The identity is SIGNALBOX_TOKEN, else the owner's token in $SIGNALBOX_HOME.`
+The identity is SIGNALBOX_TOKEN, else what SIGNALBOX_TOKEN_FILE holds, else the owner's token in $SIGNALBOX_HOME.`
 
 export async function mcpCommand(args: string[]): Promise<void> {
   const { values } = parseArgs({
@@ -32,8 +32,9 @@ export async function mcpCommand(args: string[]): Promise<void> {
   if (values.help) return void process.stdout.write(`${MCP_HELP}\n`)
   if (values.home) process.env.SIGNALBOX_HOME = values.home
   const { home } = loadConfig(process.env)
-  // A daemon that was started inside a run would belong to its tree, and end with it.
-  const mayStart = !values['no-start'] && process.env.SIGNALBOX_RUN === undefined
+  // A daemon that was started inside a run would belong to its tree, and end with it. The one that it belongs to comes back.
+  const inRun = process.env.SIGNALBOX_RUN !== undefined
+  const mayStart = !values['no-start'] && !inRun
   const shim = new Shim({
     input: process.stdin,
     output: process.stdout,
@@ -47,6 +48,7 @@ export async function mcpCommand(args: string[]): Promise<void> {
       toolsets: values.toolsets?.split(','),
     }),
     startDaemon: mayStart ? () => startDaemon(home) : undefined,
+    waits: inRun,
     log: (message) => process.stderr.write(`signalbox mcp: ${message}\n`),
   })
   await shim.run()
@@ -54,7 +56,10 @@ export async function mcpCommand(args: string[]): Promise<void> {
 }
 
 function token(home: string): string {
-  const found = process.env.SIGNALBOX_TOKEN || readSecret(ownerTokenPath(home))
+  const { SIGNALBOX_TOKEN, SIGNALBOX_TOKEN_FILE: file } = process.env
+  const found = SIGNALBOX_TOKEN || readSecret(file || ownerTokenPath(home))
+  // An agent whose token is gone has ended; with the owner's it would become the owner.
+  if (!found && file) throw new UsageError(`There is no token in ${file}, which SIGNALBOX_TOKEN_FILE names.`)
   if (!found)
     throw new UsageError(`There is no token: set SIGNALBOX_TOKEN, or start the daemon once so that it writes ${ownerTokenPath(home)}.`)
   return found
@@ -64,7 +69,7 @@ function token(home: string): string {
 function startDaemon(home: string): void {
   ensurePrivateFolder(home)
   const log = openSync(join(home, 'daemon.log'), 'a', 0o600)
-  const { SIGNALBOX_TOKEN: _, ...env } = process.env
+  const { SIGNALBOX_TOKEN: _, SIGNALBOX_TOKEN_FILE: __, ...env } = process.env
   const child = spawn(process.execPath, [process.argv[1] as string, 'serve'], {
     detached: true,
     stdio: ['ignore', log, log],

@@ -219,10 +219,23 @@ function describeTool({ tool, calledAs, adapter }: Found): McpTool {
   const base = { name: calledAs, title: tool.title, description: adapter?.description ?? tool.description, inputSchema, annotations }
   return {
     ...base,
-    ...(adapter ? {} : { outputSchema: tool.outputJson as McpTool['outputSchema'] }),
+    ...(adapter ? {} : { outputSchema: { type: 'object', anyOf: [tool.outputJson, REFUSED] } as McpTool['outputSchema'] }),
     // Clients that load schemas on demand keep these few at hand.
     ...(tool.core ? { _meta: { 'anthropic/alwaysLoad': true } } : {}),
   }
+}
+
+/** Clients that check what is structured do so with refusals too: they would tell the model of a bad schema in the place of the reason. */
+const REFUSED = {
+  type: 'object',
+  properties: {
+    error: {
+      type: 'object',
+      properties: { code: { type: 'string' }, message: { type: 'string' } },
+      required: ['code', 'message'],
+    },
+  },
+  required: ['error'],
 }
 
 /** The same as structured content and as text: some clients show the model only the one, some only the other. */

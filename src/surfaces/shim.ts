@@ -13,6 +13,8 @@ export interface ShimParts {
   hello(): Hello
   /** Starts the daemon when there is none; undefined when that is not allowed. */
   startDaemon?(): void
+  /** For an agent of ours: a daemon that is away is being restarted, and its tools would be missing for the rest of its life. */
+  waits?: boolean
   log(message: string): void
 }
 
@@ -144,8 +146,9 @@ export class Shim {
       const socket = await open(this.#parts.socketPath())
       // It may go away between the two: then it is as if it had not been there.
       if (socket && (await this.#greet(socket))) return
-      if (!this.#parts.startDaemon) throw new Error('No Signalbox daemon is running. Start it with: signalbox serve')
-      if (performance.now() > startAt) {
+      if (!this.#parts.startDaemon && !(this.#parts.waits && performance.now() < deadline))
+        throw new Error('No Signalbox daemon is running. Start it with: signalbox serve')
+      if (this.#parts.startDaemon && performance.now() > startAt) {
         this.#parts.startDaemon()
         startAt = performance.now() + START_AGAIN_MS
       }

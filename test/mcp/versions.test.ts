@@ -1,3 +1,4 @@
+import { Ajv2020 } from 'ajv/dist/2020.js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { TestDaemon } from '../../src/testing/daemon.ts'
 import { deferred } from '../../src/testing/signals.ts'
@@ -61,6 +62,17 @@ describe.each(EVERY_WAY)('$transport, $version', ({ transport, version }) => {
     expect(await refused(connected, 'task_create', { title: 7 })).toMatchObject({ code: 'INVALID_INPUT' })
     const unknown = await refused(connected, 'task_creat', {})
     expect(unknown).toMatchObject({ code: 'TOOL_NOT_FOUND', suggestions: expect.arrayContaining(['task_create']) })
+  })
+
+  test('a refusal is as the schema of its tool says: clients that check it show the model the reason, and no fault of ours', async () => {
+    const { tools } = await connected.client.listTools()
+    const error = await refused(connected, 'task_get', { task_id: 'T-999' })
+    const found = await call(connected, 'task_get', { task_id: task.id })
+    const schema = tools.find(({ name }) => name === 'task_get')?.outputSchema ?? {}
+    const fits = new Ajv2020({ strict: false, validateFormats: false }).compile(schema)
+    expect(fits({ error })).toBe(true)
+    expect(fits(found)).toBe(true)
+    expect(fits({ task: {} })).toBe(false)
   })
 
   test('resources and templates are listed and read, by id and by handle', async () => {

@@ -1,0 +1,87 @@
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { PROGRAMS } from '../../../test/real-agents/programs.ts'
+import type { Live } from '../../ports/harness.contract.ts'
+import type { Harness, HarnessEvent } from '../../ports/harness.ts'
+import { TestDaemon } from '../../testing/daemon.ts'
+import { Driven, type Scene, temporaryFolder } from '../../testing/harness.ts'
+import { type RealProgram, realPath, realVersion } from '../../testing/real-programs.ts'
+import { type Model, type Step, script, startModel } from '../../testing/scripted-model/index.ts'
+import { saveTape } from '../../testing/tapes.ts'
+
+const ENDS_WELL: Step[] = [
+  { say: 'I look around: Zürich → 🚂', tool: 'bash', args: { command: 'echo "grüezi €"; echo aside >&2' } },
+  { tool: 'write', args: { path: 'note.txt', content: 'čtyři\n' } },
+  { tool: 'bash', args: { command: 'exit 3' } },
+  { say: 'Done: {{last}} ✓' },
+]
+const FAILS: Step[] = [
+  { say: 'One step, then the key is not good any more.', tool: 'bash', args: { command: 'true' } },
+  { error: { status: 401, times: 99 }, say: 'never' },
+]
+const STAYS: Step[] = [{ say: 'READY', tool: 'bash', args: { command: 'true' } }, { hang: true }, { say: 'never' }]
+const WORKS_A_WHILE: Step = { say: 'READY', tool: 'bash', args: { command: `python3 -c 'import time; time.sleep(3)'` } }
+
+/** The real program with a scripted model, and a daemon for the pipe to our tools to find. */
+export class RealScenes {
+  readonly program: RealProgram
+  model!: Model
+  daemon!: TestDaemon
+
+  constructor(program: RealProgram) {
+    this.program = program
+    beforeAll(async () => {
+      this.model = await startModel()
+      this.daemon = await TestDaemon.start()
+      process.env.SIGNALBOX_HOME = this.daemon.home
+    })
+    afterAll(async () => {
+      await this.daemon.remove()
+      await this.model.close()
+    })
+  }
+
+  /** In a home of its own unless it is to find what another life left. The programs are started with the environment of this process. */
+  scene(steps: Step[], { home = temporaryFolder(), ...more }: Partial<Scene> & { home?: string } = {}): Scene {
+    const played = PROGRAMS.find(({ name }) => name === this.program)
+    if (!played) throw new Error(`nothing says how ${this.program} is played`)
+    Object.assign(process.env, played.configure(home, this.model.url), { HOME: home, PATH: realPath() })
+    const options = played.options?.() ?? {}
+    return { options, brief: `Do this. ${script(steps)}`, ...(played.model ? { model: played.model } : {}), ...more }
+  }
+
+  live(): Live {
+    return {
+      endsWell: () => this.scene(ENDS_WELL),
+      fails: () => this.scene(FAILS),
+      stays: () => this.scene(STAYS),
+      listens: () => this.scene([WORKS_A_WHILE, { say: 'first' }, { listen: true }, { say: 'That is all.' }]),
+      asks: () => this.scene([{ tool: 'bash', args: { command: 'touch asked-for' } }, { say: 'over' }]),
+    }
+  }
+
+  /** What is told without the program in `npm test`. */
+  recordTapes(harness: Harness): void {
+    if (!process.env.SIGNALBOX_TAPES) return
+    test.each([
+      ['ends-well', ENDS_WELL],
+      ['fails', FAILS],
+    ])('the tape %s is recorded anew', async (name, steps) => {
+      const [home, cwd] = [temporaryFolder(), temporaryFolder()]
+      const recording = await new Driven(harness, this.scene(steps, { home, cwd })).ended
+      expect(recording.events.at(-1)).toMatchObject({ type: 'exited', ok: name === 'ends-well' })
+      const file = join(import.meta.dirname, '..', harness.name, `tapes/${name}.json`)
+      saveTape(file, `${this.program} ${realVersion(this.program)}`, recording, {
+        [cwd]: '/work',
+        [home]: '/home',
+        [this.model.url]: 'http://model',
+      })
+    })
+  }
+}
+
+export const of = <T extends HarnessEvent['type']>(events: HarnessEvent[], type: T) =>
+  events.filter((event): event is Extract<HarnessEvent, { type: T }> => event.type === type)
+
+export const said = (events: HarnessEvent[], from = 'agent') =>
+  of(events, 'text').flatMap((event) => (event.from === from ? [event.text] : []))
