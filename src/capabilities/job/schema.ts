@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { defineEvent } from '../../kernel/event.ts'
 import { Timestamp } from '../../kernel/schema.ts'
+import { APPROVALS } from '../../ports/harness.ts'
 import { JobId, RunId } from '../ids.ts'
 
 /**
@@ -85,11 +86,16 @@ export const RunView = z.strictObject({
   turns: z.int(),
   input_tokens: z.int(),
   output_tokens: z.int(),
+  cached_tokens: z.int().describe('Of the input, what the provider had kept'),
   cost_usd: z.number(),
   estimated: z.boolean().describe('The program does not report this itself'),
   limits: Limits,
   heard_at: Timestamp.describe('When it last printed something'),
   can_message: z.boolean(),
+  can_interrupt: z.boolean(),
+  paused: z.boolean().describe('It was interrupted, and waits to be told how to go on'),
+  approvals: z.enum(APPROVALS).describe('What becomes of what it asks permission for'),
+  resets_at: Timestamp.nullable().describe('When the provider gives more, if it refused'),
   outcome: z.string().nullable(),
   exit_code: z.int().nullable(),
   created_at: Timestamp,

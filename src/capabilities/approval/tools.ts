@@ -1,0 +1,151 @@
+import { z } from 'zod'
+import { type Refusal, refuse } from '../../kernel/error.ts'
+import { type Principal, ROLES } from '../../kernel/policy.ts'
+import { iso, isoOrNull, PageSize, PageToken, text } from '../../kernel/schema.ts'
+import { defineTool } from '../../kernel/tool.ts'
+import { ApprovalId, ProjectId, TaskId } from '../ids.ts'
+import { about, expire as expireOne, facts, withdraw as withdrawOne } from './rules.ts'
+import { APPROVAL_STATES, type ApprovalState, ApprovalView, approvalDecided } from './schema.ts'
+import { type ApprovalRow, approvalStore } from './store.ts'
+import { approvalHandle, inOneLine } from './words.ts'
+
+export const list = defineTool({
+  name: 'approval_list',
+  title: 'List approvals',
+  description: 'What agents ask permission for, newest first: those that wait for an answer, or those of other states.',
+  input: z.strictObject({
+    task_id: TaskId.optional(),
+    project_id: ProjectId.optional(),
+    states: z.array(z.enum(APPROVAL_STATES)).min(1).max(5).default(['pending']),
+    limit: PageSize,
+    before: PageToken.regex(/^[0-9]{1,15}$/, 'not a page of approval_list').optional(),
+  }),
+  output: z.strictObject({ approvals: z.array(ApprovalView), next: z.string().nullable() }),
+  example: { states: ['pending'] },
+  impact: 'read',
+  profile: 'viewer',
+  scope: 'own',
+  async look(ctx, input) {
+    const seen = seenBy(ctx.principal)
+    if (!seen) return { approvals: [], next: null }
+    const filter = { task: input.task_id ?? seen.task, project: input.project_id ?? seen.project, states: input.states }
+    const before = input.before === undefined ? undefined : Number(input.before)
+    const rows = await approvalStore(ctx.view).list(filter, before, input.limit)
+    return { approvals: rows.map(approvalView), next: rows.length === input.limit ? String(rows.at(-1)?.number) : null }
+  },
+})
+
+export const decide = defineTool({
+  name: 'approval_decide',
+  title: 'Decide an approval',
+  description: 'Allow or deny what an agent asks permission for. It goes on with the answer at once.',
+  input: z.strictObject({
+    approval_id: ApprovalId,
+    decision: z.enum(['allow', 'deny']),
+    message: text(2_000).optional().describe('What the agent is told with the answer; without it a denial says who denied it'),
+  }),
+  output: z.strictObject({ approval: ApprovalView }),
+  example: { approval_id: 'A-1', decision: 'allow' },
+  impact: 'write',
+  profile: 'operator',
+  by: 'person',
+  async run(ctx, { approval_id, decision, message }) {
+    const row = await requireApproval(ctx.tx, approval_id)
+    // By the clock it is too late, though what says so has not come yet.
+    if (row.state === 'pending' && row.expires_at <= ctx.now) await expireOne(ctx, row)
+    const current = await requireApproval(ctx.tx, row.id)
+    if (current.state !== 'pending') return tooLate(current)
+    const changes = {
+      state: decision === 'allow' ? ('allowed' as const) : ('denied' as const),
+      message: message ?? (decision === 'deny' ? `${ctx.principal.name} denied it.` : null),
+      decided_by: ctx.principal.id,
+      decided_at: ctx.now,
+    }
+    if (!(await approvalStore(ctx.tx).change(current, changes))) return tooLate(await requireApproval(ctx.tx, row.id))
+    ctx.emit(approvalDecided(about(row), { ...facts(row), decision }))
+    return { approval: approvalView({ ...current, ...changes }) }
+  },
+})
+
+export const expire = defineTool({
+  name: 'approval_expire',
+  title: 'The time of an approval is up',
+  description: 'Nobody has answered: it is denied, unless it is over already.',
+  input: z.strictObject({ approval_id: z.string() }),
+  output: z.strictObject({}),
+  impact: 'write',
+  profile: 'maintainer',
+  internal: true,
+  async run(ctx, { approval_id }) {
+    const row = await approvalStore(ctx.tx).find(approval_id)
+    if (row?.state === 'pending') await expireOne(ctx, row)
+    return {}
+  },
+})
+
+export const withdraw = defineTool({
+  name: 'approval_withdraw',
+  title: 'An approval is not asked for any more',
+  description: 'The program went on without waiting for the answer.',
+  input: z.strictObject({ approval_id: z.string(), reason: z.string() }),
+  output: z.strictObject({}),
+  impact: 'write',
+  profile: 'maintainer',
+  internal: true,
+  async run(ctx, { approval_id, reason }) {
+    const row = await approvalStore(ctx.tx).find(approval_id)
+    if (row && row.state !== 'withdrawn' && !row.delivered) await withdrawOne(ctx, row, reason)
+    return {}
+  },
+})
+
+/** An agent that is bound to a task sees that task's, others what lies in their project. Undefined: nothing. */
+function seenBy({ kind, role, scope }: Principal): { task?: string; project?: string } | undefined {
+  if (kind !== 'agent') return {}
+  const bound = role && ROLES[role].bound
+  if (bound === 'task') return scope.task ? { task: scope.task } : undefined
+  return { project: scope.project }
+}
+
+const BECAME: Record<Exclude<ApprovalState, 'pending'>, string> = {
+  allowed: 'was allowed already',
+  denied: 'was denied already',
+  expired: 'has expired: nobody answered in time, and the agent was told so',
+  withdrawn: 'was withdrawn: the agent does not wait for an answer any more',
+}
+
+function tooLate(row: ApprovalRow): Refusal {
+  const state = row.state as Exclude<ApprovalState, 'pending'>
+  return refuse('CONFLICT', `${approvalHandle(row)} ${BECAME[state]}.`, {
+    hint: 'An answer is given once. What waits for one now is in approval_list.',
+    next_tool: 'approval_list',
+    next_arguments: {},
+  })
+}
+
+async function requireApproval(tx: Parameters<typeof approvalStore>[0], id: string): Promise<ApprovalRow> {
+  const row = await approvalStore(tx).find(id)
+  if (!row) throw refuse('RESOURCE_NOT_FOUND', `There is no approval "${id}".`, { next_tool: 'approval_list', next_arguments: {} })
+  return row
+}
+
+function approvalView(row: ApprovalRow): z.output<typeof ApprovalView> {
+  const { id, task_id, run_id, kind, name, input, state, message, decided_by } = row
+  return {
+    id,
+    handle: approvalHandle(row),
+    task_id,
+    run_id,
+    kind,
+    name,
+    summary: inOneLine(row),
+    input,
+    state,
+    message,
+    delivered: row.delivered === 1,
+    asked_at: iso(row.asked_at),
+    expires_at: iso(row.expires_at),
+    decided_by,
+    decided_at: isoOrNull(row.decided_at),
+  }
+}
