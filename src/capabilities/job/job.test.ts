@@ -573,7 +573,8 @@ describe('a job', () => {
     const run = await app.run(task.id)
     const second = await app.run(other.id)
     const cost = (cost_usd: number, estimated = false): HarnessEvent => ({
-      ...used(10),
+      type: 'usage',
+      input_tokens: 10,
       output_tokens: 5,
       cached_tokens: 4,
       cost_usd,
@@ -582,7 +583,7 @@ describe('a job', () => {
     app.runner.print(run, turn, cost(0.1), cost(0.2))
     app.runner.print(run, { type: 'turn_ended', how: 'completed' }, cost(0.1), turn, cost(0.3, true))
     app.runner.print(second, turn, cost(0.7))
-    const usage = async (about: object) => app.owner.call('usage_get', about)
+    const usage = async (about: Record<string, unknown>) => app.owner.call('usage_get', about)
     await until(async () => (await usage({})).total.input_tokens === 50)
     expect(await usage({ task_id: task.id })).toMatchObject({
       total: { runs: 1, turns: 2, input_tokens: 40, output_tokens: 20, cached_tokens: 16, cost_usd: 0.7, estimated: true },
@@ -622,7 +623,7 @@ describe('a job', () => {
 
   test('[J25] what an agent may do without asking is said by its job, else by the setting', async () => {
     const app = await open({}, { 'runs.approvals': ['*=deny', 'fake=ask'] })
-    const policy = async (given: object) => {
+    const policy = async (given: Record<string, unknown>) => {
       const task = await app.task()
       await app.start(task.id, given)
       const { approvals } = (await app.owner.call('run_list', { task_id: task.id })).runs[0]
