@@ -67,8 +67,10 @@ describe('an approval', () => {
       task_id: app.own.id,
       run_id: app.run,
       kind: 'agent_tool',
-      name: 'Bash',
-      summary: 'Bash: npm publish',
+      tool: 'Bash',
+      task: app.own.handle,
+      task_title: 'Do it',
+      title: 'Bash: npm publish',
       input: '{"command":"npm publish"}',
       delivered: false,
       decided_by: null,
@@ -212,7 +214,7 @@ describe('an approval', () => {
     })
     // What was asked before the turn ended is gone, what was asked in the next one is not, also when it is read at once.
     app.runner.print(app.run, turn, asks('q4'), { type: 'turn_ended', how: 'completed' }, turn, asks('q5'))
-    expect(await app.are('pending')).toMatchObject([{ name: 'Bash' }])
+    expect(await app.are('pending')).toMatchObject([{ tool: 'Bash' }])
     app.runner.exit(app.run, 0)
     await app.are('withdrawn', 3)
     expect(await app.said('the run ended without an answer')).toHaveLength(1)
@@ -237,9 +239,9 @@ describe('an approval', () => {
     expect(first.input).not.toContain(secret)
     expect(first.input.length).toBeLessThan(17_000)
     expect(first.input).toMatch(/more characters are not shown\]$/)
-    expect(first.summary.length).toBeLessThanOrEqual(160)
+    expect(first.title.length).toBeLessThanOrEqual(160)
     expect(second).toMatchObject({ input: 'not { json [redacted]' })
-    expect(second.name).toHaveLength(200)
+    expect(second.tool).toHaveLength(200)
     expect(third).toMatchObject({ input: '{"api_key":"[redacted]"}' })
   })
 

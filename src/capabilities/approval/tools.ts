@@ -2,8 +2,10 @@ import { z } from 'zod'
 import { type Refusal, refuse } from '../../kernel/error.ts'
 import { type Principal, ROLES } from '../../kernel/policy.ts'
 import { iso, isoOrNull, PageSize, PageToken, text } from '../../kernel/schema.ts'
+import type { Tx } from '../../kernel/storage.ts'
 import { defineTool } from '../../kernel/tool.ts'
 import { ApprovalId, ProjectId, TaskId } from '../ids.ts'
+import { handleOf, type TaskRow, taskStore } from '../task/index.ts'
 import { about, expire as expireOne, facts, withdraw as withdrawOne } from './rules.ts'
 import { APPROVAL_STATES, type ApprovalState, ApprovalView, approvalDecided } from './schema.ts'
 import { type ApprovalRow, approvalStore } from './store.ts'
@@ -31,7 +33,8 @@ export const list = defineTool({
     const filter = { task: input.task_id ?? seen.task, project: input.project_id ?? seen.project, states: input.states }
     const before = input.before === undefined ? undefined : Number(input.before)
     const rows = await approvalStore(ctx.view).list(filter, before, input.limit)
-    return { approvals: rows.map(approvalView), next: rows.length === input.limit ? String(rows.at(-1)?.number) : null }
+    const approvals = await shown(ctx.view, rows)
+    return { approvals, next: rows.length === input.limit ? String(rows.at(-1)?.number) : null }
   },
 })
 
@@ -63,7 +66,8 @@ export const decide = defineTool({
     }
     if (!(await approvalStore(ctx.tx).change(current, changes))) return tooLate(await requireApproval(ctx.tx, row.id))
     ctx.emit(approvalDecided(about(row), { ...facts(row), decision }))
-    return { approval: approvalView({ ...current, ...changes }) }
+    const [approval] = await shown(ctx.tx, [{ ...current, ...changes }])
+    return { approval: approval as z.output<typeof ApprovalView> }
   },
 })
 
@@ -123,29 +127,37 @@ function tooLate(row: ApprovalRow): Refusal {
   })
 }
 
-async function requireApproval(tx: Parameters<typeof approvalStore>[0], id: string): Promise<ApprovalRow> {
+async function requireApproval(tx: Tx, id: string): Promise<ApprovalRow> {
   const row = await approvalStore(tx).find(id)
   if (!row) throw refuse('RESOURCE_NOT_FOUND', `There is no approval "${id}".`, { next_tool: 'approval_list', next_arguments: {} })
   return row
 }
 
-function approvalView(row: ApprovalRow): z.output<typeof ApprovalView> {
-  const { id, task_id, run_id, kind, name, input, state, message, decided_by } = row
+async function shown(view: Tx, rows: ApprovalRow[]): Promise<z.output<typeof ApprovalView>[]> {
+  const tasks = new Map<string, TaskRow | undefined>()
+  for (const id of new Set(rows.map((row) => row.task_id))) tasks.set(id, await taskStore(view).find(id))
+  return rows.map((row) => approvalView(row, tasks.get(row.task_id)))
+}
+
+function approvalView(row: ApprovalRow, task: TaskRow | undefined): z.output<typeof ApprovalView> {
+  const { id, state, task_id, message, decided_by, name: tool, input, kind, run_id } = row
   return {
     id,
     handle: approvalHandle(row),
-    task_id,
-    run_id,
-    kind,
-    name,
-    summary: inOneLine(row),
-    input,
+    title: inOneLine(row),
     state,
-    message,
-    delivered: row.delivered === 1,
-    asked_at: iso(row.asked_at),
+    task_id,
+    task: task ? handleOf(task) : task_id,
     expires_at: iso(row.expires_at),
+    message,
     decided_by,
     decided_at: isoOrNull(row.decided_at),
+    delivered: row.delivered === 1,
+    tool,
+    input,
+    task_title: task?.title ?? '',
+    asked_at: iso(row.asked_at),
+    kind,
+    run_id,
   }
 }

@@ -19,7 +19,7 @@ export function ApprovalCard({ approval, withTask }: { approval: Approval; withT
       className="approval"
       title={
         <>
-          Permission to use <span className="mono">{visible(approval.name)}</span>
+          Permission to use <span className="mono">{visible(approval.tool)}</span>
         </>
       }
       actions={<Badge tone="amber">{approval.handle}</Badge>}
@@ -27,9 +27,12 @@ export function ApprovalCard({ approval, withTask }: { approval: Approval; withT
       <div className="card-body approval-body">
         <p className="muted approval-facts">
           {withTask && (
-            <Link to="/task/$task" params={{ task: approval.task_id }}>
-              Its task
-            </Link>
+            <span>
+              for{' '}
+              <Link to="/task/$task" params={{ task: approval.task }}>
+                {approval.task} {approval.task_title}
+              </Link>
+            </span>
           )}
           <span>
             asked <Time at={approval.asked_at} />

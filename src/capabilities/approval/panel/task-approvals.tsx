@@ -15,7 +15,7 @@ export function TaskApprovals({ task }: { task: TaskOnPage }) {
   return (
     <div className="task-approvals">
       <p className="visually-hidden" role="status">
-        {pending.length > 0 && `The agent asks for permission: ${pending.map(({ summary }) => visible(summary)).join('; ')}`}
+        {pending.length > 0 && `The agent asks for permission: ${pending.map(({ title }) => visible(title)).join('; ')}`}
       </p>
       {longestFirst(pending).map((approval) => (
         <ApprovalCard key={approval.id} approval={approval} />
@@ -38,11 +38,11 @@ function Before({ approvals }: { approvals: Approval[] }) {
     <details className="card approvals-before">
       <summary>Permissions asked before</summary>
       <ul>
-        {approvals.map(({ id, handle, state, summary, message, decided_by, decided_at, asked_at }) => (
+        {approvals.map(({ id, handle, state, title, message, decided_by, decided_at, asked_at }) => (
           <li key={id}>
             <Badge tone={TONES[state]}>{state}</Badge>
             <span className="mono">{handle}</span>
-            <span className="approval-summary mono">{visible(summary)}</span>
+            <span className="approval-summary mono">{visible(title)}</span>
             <span className="muted approval-who">
               {decided_by && <Who id={decided_by} />} <Time at={decided_at ?? asked_at} />
             </span>
