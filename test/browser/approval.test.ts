@@ -25,7 +25,7 @@ const test = base.extend<{ daemon: TestDaemon }>({
   ],
 })
 
-describe.skipIf(withoutBrowser('[U17] [U18] approvals'))('approvals', () => {
+describe.skipIf(withoutBrowser('[U17] [U18] [U19] approvals and usage'))('approvals', () => {
   test('[U17] what an agent asks is shown within a second, and the answer reaches it', async ({ visitor, daemon }) => {
     const { task } = await agentTask(daemon)
     const { page } = visitor
@@ -85,7 +85,23 @@ describe.skipIf(withoutBrowser('[U17] [U18] approvals'))('approvals', () => {
     await allow.click()
     await page.getByText(/A-\d+ was denied already/).waitFor()
     await said(daemon, task, 'DENIED publish I was first.')
-    expect(await page.locator('.approval', { hasText: 'npm publish' }).count()).toBe(0)
+    await page.locator('.approval', { hasText: 'npm publish' }).waitFor({ state: 'detached' })
+    await daemon.call('job_submit', { task_id: task, action: 'stop_agent' })
+  })
+
+  test('[U19] what agents have used is shown by program, run and turn, of a task and of all', async ({ visitor, daemon }) => {
+    const { task, project_id } = await agentTask(daemon)
+    await daemon.call('job_submit', { task_id: task, action: 'start_agent', model: 'small', options: { approvals: 'ask' } })
+    await said(daemon, task, 'asks for permission')
+    const { name } = (await daemon.call('project_list')).projects.find(({ id }: { id: string }) => id === project_id)
+    const { page } = visitor
+    await visitor.signIn('/usage')
+    await page.getByLabel('Project').selectOption(name)
+    const programs = page.getByRole('table', { name: 'By program' })
+    await programs.getByRole('row', { name: 'asking small 1 1 1.2K in (1K kept), 300 out ≈ $0.25' }).waitFor()
+    await page.getByRole('table', { name: 'Runs' }).getByRole('link', { name: 'Open' }).click()
+    const turns = page.getByRole('table', { name: 'Turns of the newest run' })
+    await turns.getByRole('row', { name: '1 1.2K in (1K kept), 300 out ≈ $0.25' }).waitFor()
     await daemon.call('job_submit', { task_id: task, action: 'stop_agent' })
   })
 

@@ -17,6 +17,7 @@ require('node:readline').createInterface({ input: process.stdin }).on('line', (l
   if (id === 'publish') ask('write')
 })
 tell({ type: 'ready', session: null }, { type: 'turn_started' })
+tell({ type: 'usage', input_tokens: 1200, output_tokens: 300, cached_tokens: 1000, cost_usd: 0.25, estimated: true })
 if (process.argv[1] === 'ask') ask('publish')
 else say('NOBODY ASKED')
 `
