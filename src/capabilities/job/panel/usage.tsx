@@ -50,7 +50,7 @@ function Runs({ runs }: { runs: Run[] }) {
         { title: 'Program', show: (row) => programOf(row) },
         { title: 'Turns', show: ({ turns }) => turns },
         { title: 'Tokens', show: (row) => tokens(row) },
-        { title: 'Cost', show: costOf },
+        { title: 'Cost', show: (row) => costOf(row) },
         { title: 'Began', show: ({ created_at }) => <Time at={created_at} /> },
         {
           title: 'Outcome',
