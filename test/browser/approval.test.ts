@@ -132,6 +132,7 @@ describe.skipIf(withoutBrowser('[U17] [U18] [U19] approvals and usage'))('approv
     expect((await daemon.call('run_list', { task_id: task })).runs).toMatchObject([{ approvals: 'allow' }])
     await agent.getByRole('button', { name: 'Interrupt' }).click()
     await agent.getByRole('status').getByText('Interrupted, waits for your word').waitFor()
+    await page.getByText('needs you').waitFor()
     expect(await agent.getByRole('button', { name: 'Interrupt' }).count()).toBe(0)
     await agent.getByRole('button', { name: 'Stop' }).click()
     await page.getByRole('alertdialog').getByRole('button', { name: 'Stop' }).click()

@@ -263,7 +263,9 @@ describe('an approval', () => {
     const worker = await app.worker((await app.task()).id)
     expect((await worker.call('approval_list')).approvals).toEqual([])
     expect(await worker.refused('approval_list', { task_id: app.own.id })).toMatchObject({ code: 'PERMISSION_DENIED' })
-    expect((await (await app.agent('worker')).call('approval_list')).approvals).toEqual([])
+    for (const role of ['worker', 'orchestrator', 'supervisor'])
+      expect((await (await app.agent(role)).call('approval_list')).approvals).toEqual([])
+    expect((await (await app.agent('orchestrator')).call('approval_list', { task_id: app.own.id })).approvals).toEqual([])
     const seen = async ({ secret }: { secret: string }) => {
       const found = await app.app.identity.authenticate(app.app.engine.view, secret)
       if (!found) throw new Error('not known')

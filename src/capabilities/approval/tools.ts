@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type Refusal, refuse } from '../../kernel/error.ts'
-import { type Principal, ROLES } from '../../kernel/policy.ts'
+import type { Principal } from '../../kernel/policy.ts'
 import { iso, isoOrNull, PageSize, PageToken, text } from '../../kernel/schema.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import { defineTool } from '../../kernel/tool.ts'
@@ -28,9 +28,9 @@ export const list = defineTool({
   profile: 'viewer',
   scope: 'own',
   async look(ctx, input) {
-    const seen = seenBy(ctx.principal)
-    if (!seen) return { approvals: [], next: null }
-    const filter = { task: input.task_id ?? seen.task, project: input.project_id ?? seen.project, states: input.states }
+    const { principal } = ctx
+    if (!isSeen(principal, input.task_id)) return { approvals: [], next: null }
+    const filter = { task: input.task_id ?? principal.scope.task, project: input.project_id, states: input.states }
     const before = input.before === undefined ? undefined : Number(input.before)
     const rows = await approvalStore(ctx.view).list(filter, before, input.limit)
     const approvals = await shown(ctx.view, rows)
@@ -103,12 +103,9 @@ export const withdraw = defineTool({
   },
 })
 
-/** An agent that is bound to a task sees that task's, others what lies in their project. Undefined: nothing. */
-function seenBy({ kind, role, scope }: Principal): { task?: string; project?: string } | undefined {
-  if (kind !== 'agent') return {}
-  const bound = role && ROLES[role].bound
-  if (bound === 'task') return scope.task ? { task: scope.task } : undefined
-  return { project: scope.project }
+/** What others want to run is no agent's business, whatever its role: it is not shown the events either. */
+function isSeen({ kind, scope }: Principal, task: string | undefined): boolean {
+  return kind !== 'agent' || (scope.task !== undefined && (task ?? scope.task) === scope.task)
 }
 
 const BECAME: Record<Exclude<ApprovalState, 'pending'>, string> = {

@@ -232,6 +232,7 @@ describe('a job', () => {
     await expect.poll(attention).toBe('human')
     app.runner.print(run, { type: 'turn_started' })
     await expect.poll(attention).toBe('running')
+    expect((await app.events({ type: 'job.paused' })).map(({ data }) => data.paused)).toEqual([true, false])
   })
 
   test('[J7] what a harness keeps until its program takes it has arrived; what it then sends comes in its order, and the end last', async () => {

@@ -12,8 +12,8 @@ import { record, type Said } from '../transcript/index.ts'
 import { admit, again, cancelJob, over } from './admission.ts'
 import { overBudget, overrun } from './budget.ts'
 import { admitLater, forgetRun, settleRun } from './effects.ts'
-import { aboutRun, askToStop, endFor, isSaid, jobHandle, putBack } from './rules.ts'
-import { MICROS, OPEN_STATES, runEnded, runProgressed, runStarted } from './schema.ts'
+import { aboutJob, aboutRun, askToStop, endFor, isSaid, jobHandle, putBack } from './rules.ts'
+import { jobPaused, MICROS, OPEN_STATES, runEnded, runProgressed, runStarted } from './schema.ts'
 import { type Next, whatNext } from './settle.ts'
 import { type JobRow, jobStore, type RunRow, runStore, type TurnUsage, usageStore } from './store.ts'
 
@@ -102,6 +102,7 @@ export const progressed = defineTool({
     said.push(...(await questions(ctx, run, folded)))
     await usageStore(ctx.tx).add(run.id, folded.used)
     await record(ctx, { run: run.id, task: run.task_id }, said)
+    if (next.paused !== run.paused) await tellPaused(ctx, next)
     const reason = overrun(next, ctx.now) ?? (await overBudget(ctx, next))
     if (reason) await endFor(ctx, next, reason)
     if (said.length) ctx.emit(runProgressed(aboutRun(run), { job_id: run.job_id, turns: next.turns, entries: said.length }))
@@ -417,6 +418,12 @@ async function questions(ctx: RunContext, run: RunRow, { asked, gone, changes }:
   const { task_id, project_id, agent_id } = run
   for (const question of asked) await ask(ctx, { run_id: run.id, task_id, project_id, agent_id }, question)
   return over.map((row) => withdrawal(changes.turns ?? run.turns, row, 'the agent went on'))
+}
+
+/** What moves the task next is another thing now: boards and pages must hear of it. */
+async function tellPaused(ctx: RunContext, { job_id, paused }: RunRow): Promise<void> {
+  const job = await jobStore(ctx.tx).find(job_id)
+  if (job) ctx.emit(jobPaused(aboutJob(job), { handle: jobHandle(job), action: job.action, paused: paused === 1 }))
 }
 
 /** Thrown, because what was already given must not be given again with all else that belongs to it. */

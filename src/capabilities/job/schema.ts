@@ -109,6 +109,8 @@ export const jobSubmitted = defineEvent('job.submitted', About.extend({ state: z
 export const jobStarted = defineEvent('job.started', About.extend({ run_id: z.string().nullable() }))
 export const jobQueued = defineEvent('job.queued', About.extend({ reason: z.string(), not_before: Timestamp.nullable() }))
 export const jobCancelling = defineEvent('job.cancelling', About)
+/** Its agent was interrupted and waits, or goes on again. */
+export const jobPaused = defineEvent('job.paused', About.extend({ paused: z.boolean() }))
 export const jobEnded = defineEvent(
   'job.ended',
   About.extend({ state: z.enum(JOB_STATES), code: z.string().nullable(), reason: z.string().nullable() }),
