@@ -1,5 +1,6 @@
 import type { Capability, SettingDefinition } from '../kernel/capability.ts'
 import { agent } from './agent/index.ts'
+import { approval } from './approval/index.ts'
 import { effect } from './effect/index.ts'
 import { job, jobAttention, livingRun } from './job/index.ts'
 import { project } from './project/index.ts'
@@ -17,6 +18,7 @@ const all = [
   work,
   transcript,
   review,
+  approval,
   job,
   effect,
   system((): Record<string, SettingDefinition> => settingDefinitions),

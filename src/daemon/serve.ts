@@ -15,6 +15,7 @@ import { DamagedDatabase } from '../db/sqlite-connection.ts'
 import { UsageError } from '../kernel/error.ts'
 import type { Feed } from '../kernel/log.ts'
 import { redactText } from '../kernel/redact.ts'
+import type { Harnesses } from '../ports/harness.ts'
 import { createHttp } from '../surfaces/http.ts'
 import { createMcpSurface } from '../surfaces/mcp.ts'
 import { createServerFactory } from '../surfaces/mcp-server.ts'
@@ -49,8 +50,16 @@ const SHUTDOWN_MS = 5_000
 /** Hundreds of waits come back in one moment after a restart: beyond the queue the system drops them, and each tries again seconds later. */
 const BACKLOG = 4_096
 
+interface Parts {
+  harnesses: Harnesses
+  /** Where the other files of the build are. */
+  build: URL
+}
+
+const ownParts = (): Parts => ({ harnesses: createHarnesses(), build: new URL('./', import.meta.url) })
+
 /** Starts everything, in the order in which it can fail with the clearest message. */
-export async function serve(config: Config): Promise<RunningDaemon> {
+export async function serve(config: Config, { harnesses, build } = ownParts()): Promise<RunningDaemon> {
   const { home } = config
   ensurePrivateFolder(home)
   const lock = lockHome(home, 'start another one')
@@ -67,11 +76,11 @@ export async function serve(config: Config): Promise<RunningDaemon> {
     ports: {
       git: createGit({ worktrees: join(home, 'worktrees') }),
       ownerFile: createOwnerFile(home),
-      harnesses: createHarnesses(),
+      harnesses,
       runner: createRunner({
         folder: join(home, 'runs'),
         sockets: dirname(socketAt),
-        entry: fileURLToPath(new URL('./runner.js', import.meta.url)),
+        entry: fileURLToPath(new URL('runner.js', build)),
         privateFolder: ensurePrivateFolder,
         env: process.env,
       }),
@@ -114,7 +123,7 @@ export async function serve(config: Config): Promise<RunningDaemon> {
     streams,
     metrics,
     health,
-    pages: createPages(fileURLToPath(new URL('./ui/', import.meta.url))),
+    pages: createPages(fileURLToPath(new URL('ui/', build))),
     allowedHosts: config.allowedHosts,
     holdMs: config.holdMs,
     log: (message, details) => log.error(details, message),

@@ -35,10 +35,16 @@ interface Agent extends Row {
   state: string
 }
 
+interface Approval extends Row {
+  handle: string
+  task_id: string
+}
+
 interface Status extends Row {
   daemon: Row & { url: string; version: string; ok: boolean; uptime_seconds: number; engine: string; size_bytes: number }
   notices: string[]
   needs_you: Task[]
+  approvals: Approval[]
   stuck_effects: (Row & { id: string })[]
   tasks: Record<string, number>
   /** Of these statuses there are more than were counted. */
@@ -65,11 +71,12 @@ export async function statusCommand(args: string[], { reach, terminal }: { reach
 
 /** Several looks, one after the other where one needs the other: no tool of its own, so it shows what the others show. */
 async function gather(reach: Reach): Promise<Status> {
-  const [health, open, done, agents, effects] = await Promise.all([
+  const [health, open, done, agents, approvals, effects] = await Promise.all([
     call(reach, 'system_health', {}),
     Promise.all(OPEN.map((status) => tasks(reach, status, MOST_PAGES))),
     tasks(reach, 'DONE', 1),
     call(reach, 'agent_list', { limit: PAGE }),
+    call(reach, 'approval_list', { limit: PAGE }),
     call(reach, 'effect_list', {}).catch(unlessForbidden),
   ])
   const { version, ok, uptime_seconds, database, notices } = health as Row & { database: Row }
@@ -78,6 +85,7 @@ async function gather(reach: Reach): Promise<Status> {
     daemon: { url: reach.daemon().url, version, ok, uptime_seconds, engine, size_bytes } as Status['daemon'],
     notices: notices as string[],
     needs_you: open.flatMap(({ found }) => found.filter((task) => task.attention === 'human')),
+    approvals: (approvals.approvals ?? []) as Approval[],
     stuck_effects: (effects?.effects ?? []) as Status['stuck_effects'],
     tasks: Object.fromEntries([...open, done].map(({ status, found }) => [status, found.length])),
     more: [...open, done].filter(({ more }) => more).map(({ status }) => status),
@@ -110,7 +118,7 @@ function unlessForbidden(error: unknown): undefined {
 }
 
 function inWords(status: Status, look: Look): string {
-  const needs = [notices(status, look), ...waiting(status, look), stuck(status, look)].filter(Boolean)
+  const needs = [notices(status, look), asking(status, look), ...waiting(status, look), stuck(status, look)].filter(Boolean)
   return [headline(status, look), ...(needs.length ? needs : [nothing(status)]), counts(status, look), agents(status, look)]
     .filter(Boolean)
     .join('\n')
@@ -123,6 +131,18 @@ function headline({ daemon }: Status, look: Look): string {
 
 function notices({ notices }: Status, look: Look): string {
   return notices.map((notice) => `${look.paint('yellow', '!')} ${plain(notice)}\n`).join('')
+}
+
+function asking({ approvals }: Status, look: Look): string {
+  const oldest = approvals.at(-1)
+  if (!oldest) return ''
+  const shown = approvals
+    .slice(-SHOWN)
+    .reverse()
+    .map(({ handle, title, task_id, expires_at }) => ({ handle, title, task_id, expires_at }))
+  const more = approvals.length > SHOWN ? `  … and ${approvals.length - SHOWN} more: signalbox approval list\n` : ''
+  const next = [`signalbox approval decide ${oldest.handle} allow`, `signalbox approval decide ${oldest.handle} deny --message "…"`]
+  return section('Asks for permission', rows(shown, 'approval_list', 'approvals', look) + more, next, look)
 }
 
 /** What a person does with a task that waits for them, by its status. */
@@ -147,7 +167,9 @@ function assign(task: string, agent: string | undefined): string[] {
 }
 
 function waiting(status: Status, look: Look): string[] {
-  const { needs_you } = status
+  // What their agents ask is above.
+  const asking = new Set(status.approvals.map(({ task_id }) => task_id))
+  const needs_you = status.needs_you.filter(({ id }) => !asking.has(String(id)))
   const idle = status.agents.find((agent) => agent.state === 'IDLE' && agent.role === 'worker')?.handle
   return OPEN.flatMap((name) => {
     const own = needs_you.filter((task) => task.status === name)

@@ -10,7 +10,7 @@ export interface Panel {
   title: string
   component: () => ReactNode
   /** In the navigation, in this order; without it the panel is reached from others. */
-  nav?: { icon: LucideIcon; order: number /** After `g`. */; key: string }
+  nav?: { icon: LucideIcon; order: number /** After `g`. */; key: string /** What waits there for somebody. */; count?: () => ReactNode }
 }
 
 export function definePanels(...panels: Panel[]): Panel[] {

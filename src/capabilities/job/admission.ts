@@ -1,11 +1,11 @@
 import { Refusal } from '../../kernel/error.ts'
 import { iso } from '../../kernel/schema.ts'
 import type { RunContext } from '../../kernel/tool.ts'
-import type { Approvals } from '../../ports/harness.ts'
 import { agentStore, createAgent } from '../agent/index.ts'
 import { takeTurn } from '../handle.ts'
 import { giveTo, type TaskRow, taskStore, transition } from '../task/index.ts'
 import { planWork } from '../work/index.ts'
+import { approvalsFor } from './approvals.ts'
 import { type Allowance, allowance, allowanceOf, leftOf } from './budget.ts'
 import { admitLater, launchRun } from './effects.ts'
 import { aboutJob, askToStop, isSaid, type JobArguments, jobHandle, putBack } from './rules.ts'
@@ -102,6 +102,7 @@ function newRun(
   { agent, allowed, session }: { agent: string | null; allowed: Allowance; session: string | null },
 ): RunRow {
   const harness = agent === null ? 'command' : (given.harness ?? ctx.setting<string>('runs.default_harness'))
+  const { approvals, ...options } = given.options ?? {}
   return {
     id: ctx.id('run'),
     job_id: job.id,
@@ -111,9 +112,9 @@ function newRun(
     token_id: null,
     kind: agent === null ? 'checks' : 'agent',
     harness,
-    options: JSON.stringify(given.options ?? {}),
+    options: JSON.stringify(options),
     model: given.model ?? null,
-    approvals: given.options?.approvals ?? ctx.setting<Record<string, Approvals>>('runs.approvals')[harness] ?? 'allow',
+    approvals: approvalsFor(ctx, harness, approvals),
     session,
     host: null,
     state: 'starting',

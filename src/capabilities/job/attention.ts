@@ -1,5 +1,6 @@
 import { iso } from '../../kernel/schema.ts'
 import type { Tx } from '../../kernel/storage.ts'
+import { approvalHandle, inOneLine, pendingOf } from '../approval/index.ts'
 import type { AttentionSource } from '../task/index.ts'
 import { jobHandle } from './rules.ts'
 import { jobStore, runStore } from './store.ts'
@@ -18,7 +19,12 @@ export async function livingRun(tx: Tx, { task_id }: { task_id: string }): Promi
 export const jobAttention: AttentionSource = async (view, tasks) => {
   const told: Awaited<ReturnType<AttentionSource>> = new Map()
   const auto = tasks.filter((task) => task.task_type === 'AUTO')
-  for (const job of await jobStore(view).latest(auto.map((task) => task.id))) {
+  const jobs = await jobStore(view).latest(auto.map((task) => task.id))
+  const asked = await pendingOf(
+    view,
+    jobs.filter(({ run_state }) => run_state === 'running').map(({ task_id }) => task_id),
+  )
+  for (const job of jobs) {
     const task = auto.find(({ id }) => id === job.task_id)
     const handle = jobHandle(job)
     if (job.state === 'queued') {
@@ -26,6 +32,12 @@ export const jobAttention: AttentionSource = async (view, tasks) => {
       const quota = until !== undefined && job.resets_at !== null
       told.set(job.task_id, { attention: quota ? 'quota' : 'queued', detail: until ?? `${handle} waits for a free place.` })
     } else if (job.state === 'running') {
+      const question = asked.find(({ task_id }) => task_id === job.task_id)
+      if (question) {
+        const detail = `It asks for permission (${approvalHandle(question)}): ${inOneLine(question)}`
+        told.set(job.task_id, { attention: 'human', detail })
+        continue
+      }
       if (job.paused) {
         told.set(job.task_id, { attention: 'human', detail: 'It was interrupted: tell it how to go on, or stop it.' })
         continue

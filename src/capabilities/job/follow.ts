@@ -1,6 +1,7 @@
 import type { Reactor, ReactorContext } from '../../kernel/reactor.ts'
 import type { Harness, HarnessEvent, HarnessState, Step } from '../../ports/harness.ts'
 import type { Batch } from '../../ports/runner.ts'
+import { approvalDecided, approvalExpired, decidedOf } from '../approval/index.ts'
 import { reviewRequested } from '../review/index.ts'
 import { taskStore } from '../task/index.ts'
 import { GRACE_MS } from './effects.ts'
@@ -34,6 +35,8 @@ export const follower: Reactor = {
     })
     ctx.on(runStopping.type, (event) => void followed.get(event.subject)?.stop(event.data.why as 'stopped' | 'budget'))
     ctx.on(runInput.type, (event) => void followed.get(event.subject)?.speak())
+    for (const { type } of [approvalDecided, approvalExpired])
+      ctx.on(type, (event) => void followed.get(String(event.data.run_id))?.speak())
     // More places than before: whoever waits for one may begin.
     ctx.on('setting.changed', (event) => {
       if (event.subject.startsWith('runs.max_per_')) void ctx.report('job_admit', {}).catch(ctx.defect)
@@ -124,8 +127,9 @@ class Followed {
     await this.#ctx.ports.runner.stop(this.#id, why, GRACE_MS).catch(this.#ctx.defect)
   }
 
-  /** What people want said to the agent, one job at a time. */
+  /** What people want said to the agent, and what they answered to it, one at a time. */
   async speak(): Promise<void> {
+    await this.#inTurn(() => this.#answer()).catch(this.#ctx.defect)
     await this.#inTurn(() => this.#say()).catch(this.#ctx.defect)
   }
 
@@ -178,12 +182,22 @@ class Followed {
     }
   }
 
+  /** Decided and not passed on: also by people who found no daemon that followed the run. */
+  async #answer(): Promise<void> {
+    const { view, report } = this.#ctx
+    for (const { id, request, state, message } of await decidedOf(view, this.#id)) {
+      const step = this.#harness?.decide(this.#state(), request, { allow: state === 'allowed', message: message ?? '' })
+      if (step) await this.#advance({ ...step, send: step.send ?? [], offset: this.#run.spool_offset, approval_id: id })
+      else await report('approval_withdraw', { approval_id: id, reason: 'The program did not wait for the answer any more.' })
+    }
+  }
+
   async #isOnItsWay(job: string): Promise<boolean> {
     return (await runStore(this.#ctx.view).unsent(this.#id)).some((input) => input.job_id === job)
   }
 
   /** Written down first, then sent: what was sent and not written down would be sent again. */
-  async #advance(told: Told & { offset: number; job_id?: string }): Promise<void> {
+  async #advance(told: Told & { offset: number; job_id?: string; approval_id?: string }): Promise<void> {
     const state = JSON.stringify(told.state)
     await this.#ctx.report('run_progressed', { run_id: this.#id, step: this.#run.step, ...told, state })
     this.#run = { ...this.#run, step: this.#run.step + 1, spool_offset: told.offset, harness_state: state }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { defineCapability, setting } from '../../kernel/capability.ts'
-import { APPROVALS } from '../../ports/harness.ts'
+import { APPROVAL_LINE } from './approvals.ts'
 import { getBudget, setBudget } from './budget.ts'
 import { admitLater, forgetRun, launchRun, settleRun, stopRun } from './effects.ts'
 import { follower } from './follow.ts'
@@ -10,6 +10,7 @@ import {
   budgetSet,
   jobCancelling,
   jobEnded,
+  jobPaused,
   jobQueued,
   jobStarted,
   jobSubmitted,
@@ -22,6 +23,7 @@ import {
 import { jobStore, runStore } from './store.ts'
 import { actions, submit } from './submit.ts'
 import { cancel, events, get, list, runs, wait } from './tools.ts'
+import { getUsage } from './usage.ts'
 
 const Places = z.int().min(1).max(1_000)
 
@@ -38,6 +40,7 @@ export const job = defineCapability({
     runs,
     getBudget,
     setBudget,
+    getUsage,
     prepared,
     started,
     progressed,
@@ -55,6 +58,7 @@ export const job = defineCapability({
     jobStarted,
     jobQueued,
     jobCancelling,
+    jobPaused,
     jobEnded,
     runStarted,
     runProgressed,
@@ -76,9 +80,11 @@ export const job = defineCapability({
     ),
     'runs.default_harness': setting(z.string().min(1).max(40), 'scripted', 'Which agent program start_agent uses when it is not told'),
     'runs.approvals': setting(
-      z.record(z.string().max(40), z.enum(APPROVALS)),
-      {},
-      'What becomes of what an agent asks permission for, by harness, as {"claude":"ask"}: allow (also when it is not named), ask a person, or deny',
+      z
+        .array(z.string().regex(APPROVAL_LINE, 'each is like claude=ask: a harness, or * for all others, and then allow, ask or deny'))
+        .max(100),
+      [],
+      'What becomes of what an agent asks permission for, as claude=ask: by harness, or * for all others; allow without asking (also when it is not named), ask a person, or deny',
     ),
     'runs.linger_seconds': setting(z.number().min(0).max(3_600), 30, 'How long an agent that asked for review has to end by itself'),
     'runs.quota_retry_minutes': setting(z.number().min(0.01).max(10_080), 30, 'When to go on after a quota whose end is not known'),

@@ -232,6 +232,7 @@ describe('a job', () => {
     await expect.poll(attention).toBe('human')
     app.runner.print(run, { type: 'turn_started' })
     await expect.poll(attention).toBe('running')
+    expect((await app.events({ type: 'job.paused' })).map(({ data }) => data.paused)).toEqual([true, false])
   })
 
   test('[J7] what a harness keeps until its program takes it has arrived; what it then sends comes in its order, and the end last', async () => {
@@ -562,6 +563,89 @@ describe('a job', () => {
     app.runner.exit(run, 1)
     await until(async () => app.runner.started.length === 2)
     expect((await app.owner.call('job_get', { job_id: job.id })).job.lives).toBe(2)
+  })
+
+  test('[J24] what was used is told by turn, run and program, of a task, a project and all, and a guess is marked', async () => {
+    const app = await open({ can: { message: true, interrupt: true, resume: true, approve: true } })
+    const task = await app.task()
+    const other = await app.task()
+    await app.start(task.id, { model: 'small' })
+    await app.start(other.id)
+    const run = await app.run(task.id)
+    const second = await app.run(other.id)
+    const cost = (cost_usd: number, estimated = false): HarnessEvent => ({
+      type: 'usage',
+      input_tokens: 10,
+      output_tokens: 5,
+      cached_tokens: 4,
+      cost_usd,
+      estimated,
+    })
+    app.runner.print(run, turn, cost(0.1), cost(0.2))
+    app.runner.print(run, { type: 'turn_ended', how: 'completed' }, cost(0.1), turn, cost(0.3, true))
+    app.runner.print(second, turn, cost(0.7))
+    const usage = async (about: Record<string, unknown>) => app.owner.call('usage_get', about)
+    await until(async () => (await usage({})).total.input_tokens === 50)
+    expect(await usage({ task_id: task.id })).toMatchObject({
+      total: { runs: 1, turns: 2, input_tokens: 40, output_tokens: 20, cached_tokens: 16, cost_usd: 0.7, estimated: true },
+      programs: [{ harness: 'fake', model: 'small', cost_usd: 0.7 }],
+      runs: [{ run_id: run, task_id: task.id, cost_usd: 0.7 }],
+      turns: [],
+      limits: [],
+    })
+    expect((await usage({ run_id: run })).turns).toEqual([
+      { turn: 2, input_tokens: 10, output_tokens: 5, cached_tokens: 4, cost_usd: 0.3, estimated: true },
+      { turn: 1, input_tokens: 30, output_tokens: 15, cached_tokens: 12, cost_usd: 0.4, estimated: false },
+    ])
+    const all = await usage({ project_id: await app.project(), limit: 1 })
+    expect(all.total).toMatchObject({ runs: 2, cost_usd: 1.4, estimated: true })
+    expect(new Set(all.programs.map(({ model, estimated }: { model: string; estimated: boolean }) => `${model} ${estimated}`))).toEqual(
+      new Set(['null false', 'small true']),
+    )
+    expect((await usage({ limit: 1, before: all.next })).runs).toMatchObject([{ run_id: run }])
+    expect(await app.owner.refused('usage_get', { run_id: run, task_id: task.id })).toMatchObject({ code: 'INVALID_INPUT' })
+  })
+
+  test('[J24] [J16] whose quota is used up, until when, is told with the run, and with what was used', async () => {
+    const app = await open()
+    const task = await app.task()
+    const job = await app.start(task.id, { model: 'small' })
+    const run = await app.run(task.id)
+    const resets_at = Date.now() + 3_600_000
+    app.runner.print(run, turn, { type: 'limit_reached', message: 'Out of quota.', resets_at })
+    app.runner.exit(run, 1)
+    const at = new Date(resets_at).toISOString()
+    await until(async () => (await app.owner.call('job_get', { job_id: job.id })).job.state === 'queued')
+    expect(await app.owner.call('job_get', { job_id: job.id })).toMatchObject({ job: { not_before: at }, runs: [{ resets_at: at }] })
+    expect((await app.owner.call('usage_get')).limits).toEqual([
+      { harness: 'fake', model: 'small', resets_at: at, jobs: 1, message: 'Out of quota.' },
+    ])
+  })
+
+  test('[J25] what an agent may do without asking is said by its job, else by the setting', async () => {
+    const app = await open({}, { 'runs.approvals': ['*=deny', 'fake=ask'] })
+    const policy = async (given: Record<string, unknown>) => {
+      const task = await app.task()
+      await app.start(task.id, given)
+      const { approvals } = (await app.owner.call('run_list', { task_id: task.id })).runs[0]
+      return approvals
+    }
+    expect(await policy({})).toBe('ask')
+    expect(await policy({ options: { approvals: 'allow' } })).toBe('allow')
+    expect(await policy({ harness: 'command' })).toBe('deny')
+    await app.owner.call('setting_update', { key: 'runs.approvals', value: null })
+    expect(await policy({})).toBe('allow')
+    expect(await app.owner.refused('setting_update', { key: 'runs.approvals', value: ['claude: ask'] })).toMatchObject({
+      message: expect.stringContaining('claude=ask'),
+    })
+  })
+
+  test('[J25] a harness that asks nobody is not started to ask', async () => {
+    const app = await open({ can: { message: true, interrupt: true, resume: true, approve: false } })
+    const task = await app.task()
+    const refused = await app.owner.refused('job_submit', { task_id: task.id, action: 'start_agent', options: { approvals: 'ask' } })
+    expect(refused).toMatchObject({ code: 'INVALID_INPUT', message: 'A fake asks nobody for permission, so approvals cannot be ask.' })
+    expect(await app.start(task.id, { options: { approvals: 'deny' } })).toMatchObject({ state: 'running' })
   })
 
   test('[J17] checks are the command of the registration, whatever the branch says', async () => {

@@ -34,4 +34,13 @@ export const migrations: Migration[] = [
       ) ${strict}`,
     ],
   },
+  {
+    name: 'turn-usage',
+    up: ({ int, text, strict }) => [
+      `CREATE TABLE turn_usage (
+        run_id ${text} NOT NULL REFERENCES runs (id), turn ${int} NOT NULL, input_tokens ${int} NOT NULL, output_tokens ${int} NOT NULL,
+        cached_tokens ${int} NOT NULL, cost_micros ${int} NOT NULL, estimated ${int} NOT NULL, PRIMARY KEY (run_id, turn)
+      ) ${strict}`,
+    ],
+  },
 ]

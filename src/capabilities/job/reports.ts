@@ -4,17 +4,18 @@ import { redactText } from '../../kernel/redact.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { HarnessEvent, type Step } from '../../ports/harness.ts'
 import { EXIT_REASONS } from '../../ports/runner.ts'
-import { admitToken, endToken } from '../agent/index.ts'
+import { admitToken, agentStore, endToken } from '../agent/index.ts'
+import { type ApprovalRow, approvalHandle, ask, passOn, type Question, withdrawAll } from '../approval/index.ts'
 import { requestReview, reviewsOf } from '../review/index.ts'
 import { taskStore } from '../task/index.ts'
 import { record, type Said } from '../transcript/index.ts'
 import { admit, again, cancelJob, over } from './admission.ts'
 import { overBudget, overrun } from './budget.ts'
 import { admitLater, forgetRun, settleRun } from './effects.ts'
-import { aboutRun, askToStop, endFor, isSaid, jobHandle, putBack } from './rules.ts'
-import { MICROS, OPEN_STATES, runEnded, runProgressed, runStarted } from './schema.ts'
+import { aboutJob, aboutRun, askToStop, endFor, isSaid, jobHandle, putBack } from './rules.ts'
+import { jobPaused, MICROS, OPEN_STATES, runEnded, runProgressed, runStarted } from './schema.ts'
 import { type Next, whatNext } from './settle.ts'
-import { type JobRow, jobStore, type RunRow, runStore } from './store.ts'
+import { type JobRow, jobStore, type RunRow, runStore, type TurnUsage, usageStore } from './store.ts'
 
 const MINUTE_MS = 60_000
 const DAY_MS = 24 * 3_600_000
@@ -77,12 +78,15 @@ export const progressed = defineTool({
     signal: z.enum(['SIGINT', 'SIGTERM']).optional(),
     /** The job that wanted it said. */
     job_id: z.string().optional(),
+    /** The decision that it passes on. */
+    approval_id: z.string().optional(),
   }),
   async run(ctx, input) {
     const run = await requireRun(ctx, input.run_id)
     if (run.state === 'ended') return {}
     if (run.step !== input.step) return refuse('CONFLICT', `That run is at step ${run.step}, not ${input.step}.`)
-    const { changes, said } = fold(run, input.events, resetsOf(ctx))
+    const folded = fold(run, input.events, resetsOf(ctx))
+    const { changes, said } = folded
     const inputs = inputsOf(input)
     const next = { ...run, ...changes, spool_offset: input.offset, harness_state: input.state, heard_at: ctx.now }
     next.inputs += inputs.length
@@ -94,7 +98,11 @@ export const progressed = defineTool({
     // Kept by the harness until its program takes it: there is nothing on its way that could arrive.
     const kept = input.job_id && !inputs.length ? await jobStore(ctx.tx).find(input.job_id) : undefined
     if (kept?.state === 'running') await over(ctx, kept, 'succeeded', null, null)
+    if (input.approval_id) said.unshift(await answered(ctx, run, input.approval_id))
+    said.push(...(await questions(ctx, run, folded)))
+    await usageStore(ctx.tx).add(run.id, folded.used)
     await record(ctx, { run: run.id, task: run.task_id }, said)
+    if (next.paused !== run.paused) await tellPaused(ctx, next)
     const reason = overrun(next, ctx.now) ?? (await overBudget(ctx, next))
     if (reason) await endFor(ctx, next, reason)
     if (said.length) ctx.emit(runProgressed(aboutRun(run), { job_id: run.job_id, turns: next.turns, entries: said.length }))
@@ -140,10 +148,13 @@ export const ended = defineTool({
   async run(ctx, { run_id, exit, events }) {
     const run = await requireRun(ctx, run_id)
     if (run.state === 'ended') return {}
-    const { changes, said } = fold(run, events, resetsOf(ctx))
+    const { changes, said, used } = fold(run, events, resetsOf(ctx))
     const detail = redactText(exit.detail)
     const facts = { exit_reason: exit.reason, exit_code: exit.code, exit_signal: exit.signal, exit_detail: detail }
     await runStore(ctx.tx).update(run.id, { ...changes, ...facts, state: 'ended', ended_at: ctx.now, open_calls: 0 })
+    const withdrawn = await withdrawAll(ctx, run.id, 'The run ended.')
+    said.push(...withdrawn.map((row) => withdrawal(changes.turns ?? run.turns, row, 'the run ended')))
+    await usageStore(ctx.tx).add(run.id, used)
     await record(ctx, { run: run.id, task: run.task_id }, said)
     if (run.token_id) await endToken(ctx, run.token_id, 'ended with its run')
     ctx.emit(runEnded(aboutRun(run), { job_id: run.job_id, reason: exit.reason, detail }))
@@ -298,10 +309,24 @@ function resetsOf(ctx: RunContext): Resets {
   }
 }
 
-/** What events do to a run's row, and what of them is kept in its transcript. */
-function fold(run: RunRow, events: z.output<typeof HarnessEvent>[], resets: Resets): { changes: Partial<RunRow>; said: Said[] } {
+interface Folded {
+  changes: Partial<RunRow>
+  said: Said[]
+  /** What it asks permission for, and still did at the end of these events. */
+  asked: Question[]
+  /** Of what it asked before, these are not asked any more; `all` at the end of a turn. */
+  gone: Set<string> | 'all'
+  /** By turn. */
+  used: Map<number, TurnUsage>
+}
+
+/** What events do to a run's row, and what of them is kept besides. */
+function fold(run: RunRow, events: z.output<typeof HarnessEvent>[], resets: Resets): Folded {
   const changed = { ...run }
   const said: Said[] = []
+  const used: Folded['used'] = new Map()
+  let asked: Question[] = []
+  let gone: Folded['gone'] = new Set()
   for (const event of events) {
     switch (event.type) {
       case 'ready':
@@ -310,6 +335,8 @@ function fold(run: RunRow, events: z.output<typeof HarnessEvent>[], resets: Rese
       case 'turn_started':
         changed.turns++
         changed.paused = 0
+        asked = []
+        gone = 'all'
         break
       case 'text':
         said.push({ turn: changed.turns, kind: event.from, body: event.text })
@@ -320,9 +347,12 @@ function fold(run: RunRow, events: z.output<typeof HarnessEvent>[], resets: Rese
         break
       case 'tool_result':
         changed.open_calls = Math.max(0, changed.open_calls - 1)
+        asked = asked.filter(({ id }) => id !== event.id)
+        if (gone !== 'all') gone.add(event.id)
         said.push({ turn: changed.turns, kind: 'tool_result', body: event.ok ? event.output : `Failed. ${event.output}` })
         break
       case 'usage':
+        used.set(changed.turns, usedBefore(used.get(changed.turns), event))
         changed.input_tokens += event.input_tokens
         changed.output_tokens += event.output_tokens
         changed.cached_tokens += event.cached_tokens
@@ -344,8 +374,17 @@ function fold(run: RunRow, events: z.output<typeof HarnessEvent>[], resets: Rese
         break
       case 'turn_ended':
         changed.paused = event.how === 'interrupted' ? 1 : 0
+        asked = []
+        gone = 'all'
         break
       case 'approval_asked':
+        asked.push(event)
+        said.push({
+          turn: changed.turns,
+          kind: 'signalbox',
+          name: event.name,
+          body: `It asks for permission: ${event.name}\n${event.input}`,
+        })
         break
     }
   }
@@ -353,6 +392,9 @@ function fold(run: RunRow, events: z.output<typeof HarnessEvent>[], resets: Rese
     changed
   return {
     said,
+    asked,
+    gone,
+    used,
     changes: {
       session,
       turns,
@@ -367,6 +409,44 @@ function fold(run: RunRow, events: z.output<typeof HarnessEvent>[], resets: Rese
       resets_at,
       ok,
     },
+  }
+}
+
+/** The rows of what it asks for now, and of what it does not ask for any more. */
+async function questions(ctx: RunContext, run: RunRow, { asked, gone, changes }: Folded): Promise<Said[]> {
+  const over = gone === 'all' || gone.size ? await withdrawAll(ctx, run.id, 'The agent went on.', gone === 'all' ? undefined : gone) : []
+  const { task_id, project_id, agent_id } = run
+  for (const question of asked) await ask(ctx, { run_id: run.id, task_id, project_id, agent_id }, question)
+  return over.map((row) => withdrawal(changes.turns ?? run.turns, row, 'the agent went on'))
+}
+
+/** What moves the task next is another thing now: boards and pages must hear of it. */
+async function tellPaused(ctx: RunContext, { job_id, paused }: RunRow): Promise<void> {
+  const job = await jobStore(ctx.tx).find(job_id)
+  if (job) ctx.emit(jobPaused(aboutJob(job), { handle: jobHandle(job), action: job.action, paused: paused === 1 }))
+}
+
+/** Thrown, because what was already given must not be given again with all else that belongs to it. */
+async function answered(ctx: RunContext, run: RunRow, id: string): Promise<Said> {
+  const row = await passOn(ctx, id)
+  if (!row) throw refuse('CONFLICT', 'That answer was given before, or is not asked for any more.')
+  const person = row.decided_by && (await agentStore(ctx.tx).person(row.decided_by))
+  const what = `${approvalHandle(row)} (${row.name})`
+  const said = row.state === 'expired' ? `${what} has expired.` : `${person ? person.name : 'Signalbox'} ${row.state} ${what}.`
+  return { turn: run.turns, kind: 'signalbox', body: row.message ? `${said} ${row.message}` : said }
+}
+
+function withdrawal(turn: number, row: ApprovalRow, why: string): Said {
+  return { turn, kind: 'signalbox', body: `${approvalHandle(row)} (${row.name}) was withdrawn: ${why} without an answer.` }
+}
+
+function usedBefore(before: TurnUsage | undefined, event: Extract<z.output<typeof HarnessEvent>, { type: 'usage' }>): TurnUsage {
+  return {
+    input_tokens: (before?.input_tokens ?? 0) + event.input_tokens,
+    output_tokens: (before?.output_tokens ?? 0) + event.output_tokens,
+    cached_tokens: (before?.cached_tokens ?? 0) + event.cached_tokens,
+    cost_micros: (before?.cost_micros ?? 0) + Math.round((event.cost_usd ?? 0) * MICROS),
+    estimated: before?.estimated || event.estimated ? 1 : 0,
   }
 }
 

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { defineEvent } from '../../kernel/event.ts'
 import { Timestamp } from '../../kernel/schema.ts'
+import { APPROVALS } from '../../ports/harness.ts'
 import { JobId, RunId } from '../ids.ts'
 
 /**
@@ -85,11 +86,16 @@ export const RunView = z.strictObject({
   turns: z.int(),
   input_tokens: z.int(),
   output_tokens: z.int(),
+  cached_tokens: z.int().describe('Of the input, what the provider had kept'),
   cost_usd: z.number(),
   estimated: z.boolean().describe('The program does not report this itself'),
   limits: Limits,
   heard_at: Timestamp.describe('When it last printed something'),
   can_message: z.boolean(),
+  can_interrupt: z.boolean(),
+  paused: z.boolean().describe('It was interrupted, and waits to be told how to go on'),
+  approvals: z.enum(APPROVALS).describe('What becomes of what it asks permission for'),
+  resets_at: Timestamp.nullable().describe('When the provider gives more, if it refused'),
   outcome: z.string().nullable(),
   exit_code: z.int().nullable(),
   created_at: Timestamp,
@@ -103,6 +109,8 @@ export const jobSubmitted = defineEvent('job.submitted', About.extend({ state: z
 export const jobStarted = defineEvent('job.started', About.extend({ run_id: z.string().nullable() }))
 export const jobQueued = defineEvent('job.queued', About.extend({ reason: z.string(), not_before: Timestamp.nullable() }))
 export const jobCancelling = defineEvent('job.cancelling', About)
+/** Its agent was interrupted and waits, or goes on again. */
+export const jobPaused = defineEvent('job.paused', About.extend({ paused: z.boolean() }))
 export const jobEnded = defineEvent(
   'job.ended',
   About.extend({ state: z.enum(JOB_STATES), code: z.string().nullable(), reason: z.string().nullable() }),

@@ -95,10 +95,25 @@ export interface InputRow {
   sent: number
 }
 
+export interface TurnUsage {
+  input_tokens: number
+  output_tokens: number
+  cached_tokens: number
+  cost_micros: number
+  /** 1 when any of it is a guess. */
+  estimated: number
+}
+
+export interface TurnUsageRow extends TurnUsage {
+  run_id: string
+  turn: number
+}
+
 interface Tables {
   jobs: JobRow
   runs: RunRow
   run_inputs: InputRow
+  turn_usage: TurnUsageRow
   budgets: { subject: string; meter: Meter; amount: number }
 }
 
@@ -249,6 +264,99 @@ export function runStore(tx: Tx) {
       db.updateTable('run_inputs').set({ sent: 1 }).where('run_id', '=', run).where('seq', '=', seq).execute(),
     input: (run: string, seq: number) =>
       db.selectFrom('run_inputs').selectAll().where('run_id', '=', run).where('seq', '=', seq).executeTakeFirst(),
+  }
+}
+
+export interface UsageFilter {
+  task?: string
+  project?: string
+  run?: string
+}
+
+const agentRuns = (db: Db, { task, project, run }: UsageFilter) =>
+  db
+    .selectFrom('runs')
+    .where('kind', '=', 'agent')
+    .$if(task !== undefined, (rest) => rest.where('task_id', '=', task as string))
+    .$if(project !== undefined, (rest) => rest.where('project_id', '=', project as string))
+    .$if(run !== undefined, (rest) => rest.where('id', '=', run as string))
+
+/** A server gives its sums as text. */
+function numbersOf<T extends Record<string, unknown>>(sums: T): Record<keyof T, number> {
+  return Object.fromEntries(Object.entries(sums).map(([name, sum]) => [name, Number(sum)])) as Record<keyof T, number>
+}
+
+export function usageStore(tx: Tx) {
+  const db = tables<Tables>(tx)
+  return {
+    /** Added to what a turn had used before. */
+    add: async (run_id: string, byTurn: Map<number, TurnUsage>) => {
+      for (const [turn, used] of byTurn)
+        await db
+          .insertInto('turn_usage')
+          .values({ run_id, turn, ...used })
+          .onConflict((oc) =>
+            oc.columns(['run_id', 'turn']).doUpdateSet({
+              input_tokens: sql`turn_usage.input_tokens + excluded.input_tokens`,
+              output_tokens: sql`turn_usage.output_tokens + excluded.output_tokens`,
+              cached_tokens: sql`turn_usage.cached_tokens + excluded.cached_tokens`,
+              cost_micros: sql`turn_usage.cost_micros + excluded.cost_micros`,
+              estimated: sql`CASE WHEN excluded.estimated = 1 THEN 1 ELSE turn_usage.estimated END`,
+            }),
+          )
+          .execute()
+    },
+
+    /** What the agents of a task, of a project or of all have used, by program. */
+    byProgram: async (where: UsageFilter) => {
+      const rows = await agentRuns(db, where)
+        .select(['harness', 'model'])
+        .select([
+          sql<number>`COUNT(*)`.as('runs'),
+          sql<number>`COALESCE(SUM(turns), 0)`.as('turns'),
+          sql<number>`COALESCE(SUM(input_tokens), 0)`.as('input_tokens'),
+          sql<number>`COALESCE(SUM(output_tokens), 0)`.as('output_tokens'),
+          sql<number>`COALESCE(SUM(cached_tokens), 0)`.as('cached_tokens'),
+          sql<number>`COALESCE(SUM(cost_micros), 0)`.as('cost_micros'),
+          sql<number>`COALESCE(MAX(estimated), 0)`.as('estimated'),
+        ])
+        .groupBy(['harness', 'model'])
+        .orderBy('harness')
+        .orderBy('model')
+        .execute()
+      return rows.map(({ harness, model, ...sums }) => ({ harness, model, ...numbersOf(sums) }))
+    },
+
+    runs: (where: UsageFilter, before: string | undefined, limit: number) =>
+      agentRuns(db, where)
+        .selectAll()
+        .$if(before !== undefined, (rest) => rest.where('id', '<', before as string))
+        .orderBy('id', 'desc')
+        .limit(limit)
+        .execute(),
+
+    /** Jobs that wait because a provider gives no more, by harness and model. */
+    limits: async (now: number) => {
+      const rows = await db
+        .selectFrom('jobs as j')
+        .innerJoin('runs as r', 'r.id', 'j.run_id')
+        .select(['r.harness', 'r.model'])
+        .select([
+          sql<number>`MAX(j.not_before)`.as('resets_at'),
+          sql<number>`COUNT(*)`.as('jobs'),
+          sql<string>`MAX(r.failure)`.as('message'),
+        ])
+        .where('j.state', '=', 'queued')
+        .where('j.not_before', '>', now)
+        .where('r.resets_at', 'is not', null)
+        .groupBy(['r.harness', 'r.model'])
+        .orderBy('r.harness')
+        .execute()
+      return rows.map((row) => ({ ...row, resets_at: Number(row.resets_at), jobs: Number(row.jobs) }))
+    },
+
+    ofRun: (run: string, limit: number) =>
+      db.selectFrom('turn_usage').selectAll().where('run_id', '=', run).orderBy('turn', 'desc').limit(limit).execute(),
   }
 }
 

@@ -11,6 +11,7 @@ import { projectStore } from '../project/index.ts'
 import { handleOf, requireTask, requireUnblocked, type TaskRow } from '../task/index.ts'
 import { planWork, workOf } from '../work/index.ts'
 import { admit, cancelJob, over } from './admission.ts'
+import { cannotAsk } from './approvals.ts'
 import { allowance, allowanceOf, unmetered } from './budget.ts'
 import { aboutJob, aboutRun, askToStop, type JobArguments, jobHandle, notAuto } from './rules.ts'
 import { ACTIONS, Action, type ActionName, JobView, jobSubmitted, Limits, runInput } from './schema.ts'
@@ -323,12 +324,15 @@ async function lookAtHarness(ctx: LookContext, taskId: string, given: z.output<t
   const name = given.harness ?? ctx.setting<string>('runs.default_harness')
   const harness = harnesses.get(name)
   if (!harness) return refuse('INVALID_INPUT', `There is no harness "${name}".`, { suggestions: harnesses.names() })
-  const options = harness.options.safeParse(given.options ?? {})
+  const { approvals, ...own } = given.options ?? {}
+  const options = harness.options.safeParse(own)
   if (!options.success) {
     const [issue] = options.error.issues
     const wrong = issue?.message.endsWith('received undefined') ? 'is missing' : issue?.message
     return refuse('INVALID_INPUT', `options of ${name}: ${issue?.path.join('.')} ${wrong}`, { next_tool: 'job_actions' })
   }
+  const unasked = cannotAsk(harness, approvals)
+  if (unasked) return unasked
   const found = await harness.probe()
   if (!found.found)
     return refuse('INVALID_INPUT', `${harness.title} cannot be used here: ${found.why}`, { hint: `Install it: ${found.install}` })

@@ -39,7 +39,9 @@ export async function jobView(view: Tx, job: JobRow, now: number): Promise<z.out
 }
 
 export function runView(ctx: LookContext, run: RunRow): z.output<typeof RunView> {
-  const { id, job_id, task_id, agent_id, kind, harness, model, state, life, host, pid, turns, input_tokens, output_tokens } = run
+  const { id, job_id, task_id, agent_id, kind, harness, model, state, life, host, pid, turns, approvals } = run
+  const { input_tokens, output_tokens, cached_tokens } = run
+  const can = state === 'running' ? ctx.ports.harnesses.get(harness)?.can : undefined
   return {
     id,
     job_id,
@@ -55,11 +57,16 @@ export function runView(ctx: LookContext, run: RunRow): z.output<typeof RunView>
     turns,
     input_tokens,
     output_tokens,
+    cached_tokens,
     cost_usd: run.cost_micros / MICROS,
     estimated: run.estimated === 1,
     limits: shownLimits(JSON.parse(run.limits)),
     heard_at: iso(run.heard_at),
-    can_message: state === 'running' && (ctx.ports.harnesses.get(harness)?.can.message ?? false),
+    can_message: can?.message ?? false,
+    can_interrupt: can?.interrupt ?? false,
+    paused: state !== 'ended' && run.paused === 1,
+    approvals,
+    resets_at: isoOrNull(run.resets_at),
     outcome: state === 'ended' ? (run.failure ?? run.exit_detail ?? run.exit_reason) : null,
     exit_code: run.exit_code,
     created_at: iso(run.created_at),

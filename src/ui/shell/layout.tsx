@@ -76,7 +76,7 @@ export function Layout() {
 }
 
 /** Each listens for its own keys: several sequences in one listener share what was typed, and none is ever complete. */
-function Place({ path, title, nav: { icon: Icon, key } }: (typeof navigation)[number]) {
+function Place({ path, title, nav: { icon: Icon, key, count: Count } }: (typeof navigation)[number]) {
   const navigate = useNavigate()
   useHotkeys(`g>${key}`, () => void navigate({ to: path }))
   return (
@@ -84,6 +84,7 @@ function Place({ path, title, nav: { icon: Icon, key } }: (typeof navigation)[nu
       <Link to={path} className="side-link" activeProps={{ 'aria-current': 'page' }}>
         <Icon aria-hidden />
         <span>{title}</span>
+        {Count && <Count />}
       </Link>
     </li>
   )

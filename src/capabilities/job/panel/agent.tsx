@@ -1,5 +1,5 @@
 import './agent.css'
-import { ListChecks, Play, RotateCcw, Square, X } from 'lucide-react'
+import { ListChecks, Pause, Play, RotateCcw, Square, X } from 'lucide-react'
 import { useState } from 'react'
 import { Button } from '../../../ui/kit/button.tsx'
 import { Confirm } from '../../../ui/kit/dialog.tsx'
@@ -99,6 +99,7 @@ function Actions({ task, openTab, standing, runs }: Props & { standing: Standing
   const stop = useAction('job_submit', { onSuccess: close, onError: close })
   const check = useAction('job_submit', { onSuccess: () => openTab('Transcript') })
   const cancel = useAction('job_cancel')
+  const interrupt = useAction('job_submit', { said: () => 'The agent is told to end what it does now.' })
   const worked = runs.some(({ kind }) => kind === 'agent')
   const free = !isOpen(standing) && task.status !== 'DONE' && task.task_type === 'AUTO'
   return (
@@ -126,6 +127,11 @@ function Actions({ task, openTab, standing, runs }: Props & { standing: Standing
       {(standing.is === 'queued' || standing.is === 'parked') && (
         <Button icon={X} busy={cancel.isPending} onClick={() => cancel.mutate({ job_id: standing.job.id })}>
           Cancel
+        </Button>
+      )}
+      {standing.is === 'running' && standing.run?.kind === 'agent' && standing.run.can_interrupt && !standing.run.paused && (
+        <Button icon={Pause} busy={interrupt.isPending} onClick={() => interrupt.mutate({ task_id: task.id, action: 'interrupt_agent' })}>
+          Interrupt
         </Button>
       )}
       {(standing.is === 'running' || standing.is === 'starting') && (

@@ -8,7 +8,7 @@ export const tokensIn = (count: number) => compact.format(count)
 export const money = (usd: number) => dollars.format(usd)
 
 /** What a program does not report itself is a guess, and looks like one. */
-export function costOf({ cost_usd, estimated }: Run): string {
+export function costOf({ cost_usd, estimated }: Pick<Run, 'cost_usd' | 'estimated'>): string {
   return `${estimated ? '≈ ' : ''}${money(cost_usd)}`
 }
 

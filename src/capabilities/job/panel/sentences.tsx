@@ -28,6 +28,11 @@ export const sentences: Sentences = {
       <strong>asked</strong> <Job event={event} /> to end
     </>
   ),
+  'job.paused': (event) => (
+    <>
+      <strong>{event.data.paused ? 'saw the agent stop and wait:' : 'saw the agent go on:'}</strong> <Job event={event} />
+    </>
+  ),
   'job.ended': (event) => (
     <>
       <strong>{ENDED[String(event.data.state)] ?? 'ended'}</strong> <Job event={event} />

@@ -58,7 +58,8 @@ export function headline(standing: Standing): string {
     case 'starting':
       return 'Starting'
     case 'running':
-      return checks ? 'The checks run' : 'Running'
+      if (checks) return 'The checks run'
+      return 'run' in standing && standing.run?.paused ? 'Interrupted, waits for your word' : 'Running'
     case 'stopping':
       return 'Being stopped'
     case 'failed':

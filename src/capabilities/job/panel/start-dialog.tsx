@@ -25,11 +25,20 @@ interface Fields {
   repo: string
   /** One argument a line: no shell reads it. */
   command: string
+  approvals: Policy | ''
   message: string
   limits: MeterTexts
 }
 
-const EMPTY: Fields = { harness: '', model: '', repo: '', command: '', message: '', limits: NO_LIMITS }
+const EMPTY: Fields = { harness: '', model: '', repo: '', command: '', approvals: '', message: '', limits: NO_LIMITS }
+
+type Policy = NonNullable<NonNullable<Input<'job_submit'>['options']>['approvals']>
+
+const POLICIES: Record<Policy, string> = {
+  allow: 'Do everything without asking',
+  ask: 'Ask a person first',
+  deny: 'Be refused what needs permission',
+}
 
 /** The one that is told on the spot what to do. */
 const COMMAND = 'command'
@@ -51,7 +60,7 @@ export function StartDialog({ task, open, resume, onClose, onStarted }: Props) {
   }, [open, reset])
   const send = (chosen: Harness | undefined) => (event: FormEvent) => {
     event.preventDefault()
-    submit.mutate(resume ? resumed(task.id, fields) : started(task.id, fields, chosen?.name))
+    submit.mutate(resume ? resumed(task.id, fields) : started(task.id, fields, chosen))
   }
   const end = (
     <FormEnd error={submit.error} busy={submit.isPending} submit={resume ? 'Resume the agent' : 'Start the agent'} onCancel={onClose} />
@@ -104,6 +113,21 @@ export function StartDialog({ task, open, resume, onClose, onStarted }: Props) {
                   value={fields.command}
                   onChange={(event) => set({ command: event.target.value })}
                 />
+              )}
+              {chosen?.can.includes('approve') && (
+                <SelectField
+                  label="What it needs permission for, it should"
+                  help="Asked questions appear on this page and under Approvals."
+                  value={fields.approvals}
+                  onChange={(event) => set({ approvals: event.target.value as Fields['approvals'] })}
+                >
+                  <option value="">As the setting runs.approvals says</option>
+                  {Object.entries(POLICIES).map(([policy, words]) => (
+                    <option key={policy} value={policy}>
+                      {words}
+                    </option>
+                  ))}
+                </SelectField>
               )}
               {message}
               <div className="form-row">
@@ -177,15 +201,17 @@ function RepoChoice({ project, value, onChange }: { project: string; value: stri
   )
 }
 
-function started(task_id: string, fields: Fields, harness: string | undefined): Input<'job_submit'> {
-  const command = harness === COMMAND ? fields.command.split('\n').filter(Boolean) : []
+function started(task_id: string, fields: Fields, chosen: Harness | undefined): Input<'job_submit'> {
+  const command = chosen?.name === COMMAND ? fields.command.split('\n').filter(Boolean) : []
+  const approvals = chosen?.can.includes('approve') ? fields.approvals : ''
+  const options = { ...(command.length ? { command } : {}), ...(approvals ? { approvals } : {}) }
   return {
     task_id,
     action: 'start_agent',
-    harness,
+    harness: chosen?.name,
     model: fields.model.trim() || undefined,
     repo_id: fields.repo || undefined,
-    options: command.length ? { command } : undefined,
+    options: Object.keys(options).length ? options : undefined,
     ...shared(fields),
   }
 }

@@ -12,18 +12,21 @@ import { Table } from '../../../ui/kit/table.tsx'
 import { Time } from '../../../ui/kit/time.tsx'
 import { useAction, useMay, useTool } from '../../../ui/live.tsx'
 import type { TaskOnPage } from '../../../ui/panel.ts'
-import { costOf, METER, METERS, tokensIn } from './amounts.ts'
+import { costOf, METER, METERS } from './amounts.ts'
 import { type Run, useRuns } from './data.ts'
 import { limitsOf, MeterFields, type MeterTexts, NO_LIMITS } from './meter-fields.tsx'
+import { programOf, TurnsCard, tokens } from './usage-page.tsx'
 
 export function Usage({ task }: { task: TaskOnPage }) {
   const runs = useRuns(task.id)
+  const newest = runs.data?.runs.find(({ kind }) => kind === 'agent')
   return (
     <>
       <BudgetCard task={task} />
       <Card title="Runs">
         <Loaded read={runs}>{({ runs: list }) => (list.length ? <Runs runs={list} /> : <NoRuns />)}</Loaded>
       </Card>
+      {newest && <TurnsCard key={newest.id} run={newest.id} />}
     </>
   )
 }
@@ -44,10 +47,10 @@ function Runs({ runs }: { runs: Run[] }) {
       keyOf={({ id }) => id}
       columns={[
         { title: 'Life', show: ({ kind, life }) => (kind === 'checks' ? 'checks' : life) },
-        { title: 'Program', show: ({ harness, model }) => (model ? `${harness} ${model}` : harness) },
+        { title: 'Program', show: (row) => programOf(row) },
         { title: 'Turns', show: ({ turns }) => turns },
-        { title: 'Tokens', show: ({ input_tokens, output_tokens }) => `${tokensIn(input_tokens)} in, ${tokensIn(output_tokens)} out` },
-        { title: 'Cost', show: costOf },
+        { title: 'Tokens', show: (row) => tokens(row) },
+        { title: 'Cost', show: (row) => costOf(row) },
         { title: 'Began', show: ({ created_at }) => <Time at={created_at} /> },
         {
           title: 'Outcome',

@@ -27,7 +27,7 @@ export type FullTask = TaskOnPage
 
 export function TaskPage() {
   const { task } = useParams({ strict: false }) as { task: string }
-  const context = useTool('task_context', { task_id: task }, { follows: ['task', 'agent', 'job', 'review', 'budget'] })
+  const context = useTool('task_context', { task_id: task }, { follows: ['task', 'agent', 'job', 'review', 'budget', 'approval'] })
   // A tab that turns out not to be there must not have been open for a moment.
   const known = useMay()('task_context') !== undefined
   return (

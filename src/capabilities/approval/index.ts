@@ -1,0 +1,42 @@
+import { z } from 'zod'
+import { defineCapability, setting } from '../../kernel/capability.ts'
+import type { Tx } from '../../kernel/storage.ts'
+import { expireApproval } from './effects.ts'
+import { migrations } from './migrations.ts'
+import { approvalAsked, approvalDecided, approvalExpired, approvalWithdrawn } from './schema.ts'
+import { approvalStore } from './store.ts'
+import { decide, expire, list, withdraw } from './tools.ts'
+
+export const approval = defineCapability({
+  name: 'approval',
+  tools: [list, decide, expire, withdraw],
+  migrations,
+  events: [approvalAsked, approvalDecided, approvalExpired, approvalWithdrawn],
+  effects: [expireApproval],
+  settings: {
+    'approvals.expire_minutes': setting(
+      z.number().min(0.01).max(10_080),
+      60,
+      'How long an agent waits for the answer of a person; then it is told that it was denied',
+    ),
+  },
+  things: [
+    {
+      kind: 'approval',
+      async find(tx, ref) {
+        const row = await approvalStore(tx).find(ref)
+        return row && { id: row.id, within: { project: row.project_id, task: row.task_id } }
+      },
+    },
+  ],
+})
+
+/** Decided, and the program has not been told. Oldest first. */
+export const decidedOf = (view: Tx, run: string) => approvalStore(view).decidedOf(run)
+
+export const pendingOf = (view: Tx, tasks: string[]) => approvalStore(view).pendingOf(tasks)
+
+export { ask, passOn, type Question, withdrawAll } from './rules.ts'
+export { approvalDecided, approvalExpired } from './schema.ts'
+export type { ApprovalRow } from './store.ts'
+export { approvalHandle, inOneLine } from './words.ts'
