@@ -1,0 +1,3 @@
+import { forgetOwnSettings } from '../../src/testing/real-programs.ts'
+
+forgetOwnSettings()
