@@ -24,8 +24,8 @@ const REST_MS = 120
 const OURS = '@signalbox'
 
 /**
- * `set-clipboard` off: what is printed must not write to the clipboard of whoever looks. The window is renamed when the program
- * ends because that is told to clients; its pane stays, so that a dead program is no lost terminal.
+ * `set-clipboard` off: what is printed must not write to the clipboard of whoever looks. The pane stays when its program ends, so
+ * that a dead program is no lost terminal; its clients are sent away then, which is how they hear of it.
  */
 const OPTIONS = [
   ['set-option', '-s', 'set-clipboard', 'off'],
@@ -42,7 +42,6 @@ const OPTIONS = [
   ['set-option', '-g', 'status-left-length', '60'],
   ['set-option', '-g', 'status-left', ' #S  leave with C-b d '],
   ['set-option', '-g', 'status-right', ''],
-  ['set-hook', '-g', 'pane-died', 'rename-window ended'],
 ]
 
 /** The token comes from its file and goes to the program alone: whoever reads the server's environment does not find it there. */
@@ -76,6 +75,7 @@ async function open(session: Named, spec: TerminalSpec, { sockets, privateFolder
   const commands = [
     ['start-server'],
     ...OPTIONS,
+    ['set-hook', '-g', 'pane-died', `detach-client -s =${session.name}`],
     ['set-option', '-g', OURS, session.id],
     ['new-session', '-d', '-s', session.name, ...size, '--', ...program],
   ]

@@ -71,7 +71,7 @@ export class Line {
     }
     if (line.startsWith('%output') || line.startsWith('%extended-output')) this.#timer ??= setTimeout(() => this.#tell(), TOGETHER_MS)
     // `end`: from here on it tells what we asked it to tell; what was printed a moment before it did not.
-    else if (/^%(end|window-renamed|exit|layout-change|session-changed|client-)/.test(line)) this.#tell()
+    else if (/^%(end|exit|layout-change|session-changed)/.test(line)) this.#tell()
   }
 
   #tell(): void {

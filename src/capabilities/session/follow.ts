@@ -104,6 +104,7 @@ async function found(ctx: ReactorContext, id: string): Promise<SessionRow | unde
 }
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve()
   return new Promise((resolve) => {
     const timer = setTimeout(done, ms)
     function done() {

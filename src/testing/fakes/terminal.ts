@@ -72,7 +72,8 @@ export class FakeTerminal implements Terminal {
 
   async screen({ id }: Named): Promise<Screen | undefined> {
     const found = this.sessions.get(id)
-    return found && { text: found.text, mark: `mark:${found.text.length}:${found.text.slice(-20)}`, columns: 80, rows: 24, cut: false }
+    if (!found || found.state.state === 'absent') return undefined
+    return { text: found.text, mark: `mark:${found.text.length}:${found.text.slice(-20)}`, columns: 80, rows: 24, cut: false }
   }
 
   async changed(session: Named, mark: string, signal: AbortSignal): Promise<Screen | undefined> {
