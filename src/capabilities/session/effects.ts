@@ -113,7 +113,7 @@ export const closeSession = defineEffect({
     if (isElsewhere(ctx, row)) throw new Error(`This session is on ${row.host}, not here.`)
     const screen = row.state === 'open' ? (await ctx.ports.terminal.screen(row).catch(() => undefined))?.text : undefined
     await ctx.ports.terminal.close(row, GRACE_MS)
-    await ctx.report('session_ended', { session_id, state: 'closed', reason: 'It was closed.', screen })
+    await ctx.report('session_ended', { session_id, state: 'closed', reason: 'It was closed.', screen, all: true })
     await ctx.ports.runner.forget(session_id)
   },
 })

@@ -95,11 +95,18 @@ export const ended = defineTool({
   name: 'session_ended',
   title: 'A session is over',
   description: 'It was closed, its program ended, or its terminal is gone. Its token ends with it.',
-  input: Told.extend({ state: z.enum(['closed', 'lost']), reason: z.string(), screen: z.string().optional() }),
-  async run(ctx, { session_id, state, reason, screen }) {
+  input: Told.extend({
+    state: z.enum(['closed', 'lost']),
+    reason: z.string(),
+    screen: z.string().optional(),
+    /** By what closes it: nothing of it lives any more. */
+    all: z.boolean().default(false),
+  }),
+  async run(ctx, { session_id, state, reason, screen, all }) {
     const row = await requireSession(ctx, session_id)
-    if (row.state === 'closed' || row.state === 'lost') return {}
     const asked = row.close_asked_at !== null
+    // Its terminal goes before the last of what was started in it.
+    if (row.state === 'closed' || row.state === 'lost' || (asked && !all)) return {}
     await over(
       ctx,
       row,

@@ -92,6 +92,7 @@ export async function over(ctx: RunContext, row: SessionRow, state: SessionState
 
 export function sessionView(row: SessionRow): z.output<typeof SessionView> {
   const { id, task_id, program, name, host, state, reason, prompt, prompt_detail, agent_id, opened_by } = row
+  const attach_argv = row.attach === null || state !== 'open' ? null : (JSON.parse(row.attach) as string[])
   return {
     id,
     task_id,
@@ -104,7 +105,8 @@ export function sessionView(row: SessionRow): z.output<typeof SessionView> {
     prompt_detail,
     agent_id,
     opened_by,
-    attach: row.attach === null || state !== 'open' ? null : (JSON.parse(row.attach) as string[]).map(shellWord).join(' '),
+    attach: attach_argv?.map(shellWord).join(' ') ?? null,
+    attach_argv,
     opened_at: iso(row.opened_at),
     closed_at: isoOrNull(row.closed_at),
   }

@@ -39,6 +39,7 @@ export const SessionView = z.strictObject({
   agent_id: z.string(),
   opened_by: z.string(),
   attach: z.string().nullable().describe('The command that shows it in your own terminal'),
+  attach_argv: z.array(z.string()).nullable(),
   opened_at: Timestamp,
   closed_at: Timestamp.nullable(),
 })
