@@ -9,7 +9,7 @@ import type { Exit, Frame } from '../ports/runner.ts'
 
 /** What a test says about a launch; the rest is made up. */
 export type Scene = Pick<Launch, 'options'> &
-  Partial<Pick<Launch, 'cwd' | 'brief' | 'task' | 'session' | 'model' | 'approvals'>> & { url?: string; token?: string }
+  Partial<Pick<Launch, 'run' | 'cwd' | 'brief' | 'task' | 'session' | 'model' | 'approvals'>> & { url?: string; token?: string }
 
 export interface Recording {
   /** What the fold began with. */
@@ -35,7 +35,7 @@ export function launchOf(scene: Scene): Launch {
   const tokenFile = join(folder, 'token')
   writeFileSync(tokenFile, token, { mode: 0o600 })
   return {
-    run: 'run_test',
+    run: scene.run ?? 'run_test',
     folder,
     cwd: scene.cwd ?? temporaryFolder(),
     brief: scene.brief ?? '',

@@ -1,4 +1,4 @@
-import { beforeAll, describe, test } from 'vitest'
+import { afterAll, beforeAll, describe, test } from 'vitest'
 import { realVersion } from '../../src/testing/real-programs.ts'
 import { type Played, wanted } from './programs.ts'
 import { type Finding, SCENARIOS, type Scenario } from './scenarios.ts'
@@ -11,7 +11,11 @@ declare module 'vitest' {
   }
 }
 
-describe.each(wanted())('$name', (program) => {
+const LONGEST_MS = 8 * 60_000
+
+for (const program of wanted()) describe(program.name, () => scenariosOf(program))
+
+function scenariosOf(program: Played): void {
   const running = new Map<Scenario, Promise<Finding>>()
 
   beforeAll(() => {
@@ -23,23 +27,35 @@ describe.each(wanted())('$name', (program) => {
     }
   })
 
-  const inOrder = [...SCENARIOS].sort((a, b) => Number(a.beside ?? false) - Number(b.beside ?? false))
-  test.for(inOrder)('$name', async (scenario, { task }) => {
-    const real = { program: program.name, version: realVersion(program.name), scenario: scenario.name }
-    task.meta.real = real
-    if (scenario.only && !scenario.only.programs.includes(program.name)) {
-      task.meta.real = { ...real, notPossible: scenario.only.because }
-      return
-    }
-    task.meta.real = { ...real, ...(await (running.get(scenario) ?? play(program, scenario))) }
-  })
+  const last = SCENARIOS.filter(({ beside }) => beside)
+  for (const scenario of [...SCENARIOS.filter(({ beside }) => !beside), ...last])
+    test(
+      scenario.name,
+      async ({ task }) => {
+        const real = { program: program.name, version: realVersion(program.name), scenario: scenario.name }
+        task.meta.real = real
+        const asked = !scenario.only || scenario.only.programs.includes(program.name)
+        const finding = asked ? await (running.get(scenario) ?? play(program, scenario)) : { notPossible: scenario.only?.because }
+        task.meta.real = { ...real, ...finding }
+      },
+      LONGEST_MS,
+    )
+}
+
+const open = new Set<Site>()
+
+// One that runs beside the others may not have been waited for.
+afterAll(async () => {
+  for (const site of open) await site.close()
 })
 
 async function play(program: Played, scenario: Scenario): Promise<Finding> {
   const site = await Site.open(program, scenario.settings)
+  open.add(site)
   try {
     return await scenario.play(site)
   } finally {
+    open.delete(site)
     await site.close()
   }
 }

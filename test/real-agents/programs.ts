@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { type RealProgram, realProgram } from '../../src/testing/real-programs.ts'
+import type { Fault } from '../../src/testing/scripted-model/index.ts'
 
 /** How one program is started by the product, and how it is told where its model is. */
 export interface Played {
@@ -8,6 +9,8 @@ export interface Played {
   harness: string
   model?: string
   options?: () => Record<string, unknown>
+  /** As its provider tells that it gives no more until then (seconds from now). */
+  limit(seconds: number): Omit<Fault, 'times'>
   /** Writes the program's own configuration below its home; the environment that the daemon hands down. */
   configure(home: string, model: string): Record<string, string>
 }
@@ -84,19 +87,62 @@ function forOpencode(home: string, model: string): Record<string, string> {
   }
 }
 
-export const PROGRAMS: Played[] = [
-  { name: 'claude', harness: 'claude', configure: forClaude },
-  { name: 'codex', harness: 'codex', configure: forCodex },
-  { name: 'gemini', harness: 'gemini', model: 'gemini-2.5-flash', configure: forGemini },
-  { name: 'opencode', harness: 'opencode', configure: forOpencode },
-  {
-    name: 'claude-agent-acp',
-    harness: 'acp',
-    options: () => ({ command: [realProgram('claude-agent-acp')] }),
-    configure: forClaude,
+const inSeconds = (seconds: number) => Math.round(Date.now() / 1_000) + seconds
+
+const byAnthropic = (seconds: number) => ({
+  status: 429,
+  retryAfter: seconds,
+  headers: {
+    'anthropic-ratelimit-unified-status': 'rejected',
+    'anthropic-ratelimit-unified-representative-claim': 'five_hour',
+    'anthropic-ratelimit-unified-reset': String(inSeconds(seconds)),
   },
-  { name: 'codex-acp', harness: 'acp', options: () => ({ command: [realProgram('codex-acp')] }), configure: forCodex },
+})
+
+const byOpenAi = (seconds: number) => ({
+  status: 429,
+  headers: {
+    'x-codex-primary-used-percent': '100',
+    'x-codex-primary-window-minutes': '300',
+    'x-codex-primary-reset-at': String(inSeconds(seconds)),
+  },
+  body: JSON.stringify({
+    error: { type: 'usage_limit_reached', message: 'The usage limit has been reached', plan_type: 'plus', resets_at: inSeconds(seconds) },
+  }),
+})
+
+const byGoogle = (seconds: number) => ({
+  status: 429,
+  body: JSON.stringify({
+    error: {
+      code: 429,
+      status: 'RESOURCE_EXHAUSTED',
+      message: `You exceeded your current quota. Please retry in ${seconds}s.`,
+      details: [
+        {
+          '@type': 'type.googleapis.com/google.rpc.QuotaFailure',
+          violations: [{ quotaId: 'GenerateRequestsPerDayPerProjectPerModel', quotaMetric: 'generate_requests' }],
+        },
+        { '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: `${seconds}s` },
+      ],
+    },
+  }),
+})
+
+const byAnyone = (seconds: number) => ({ status: 429, retryAfter: seconds })
+
+export const PROGRAMS: Played[] = [
+  { name: 'claude', harness: 'claude', configure: forClaude, limit: byAnthropic },
+  { name: 'codex', harness: 'codex', configure: forCodex, limit: byOpenAi },
+  { name: 'gemini', harness: 'gemini', model: 'gemini-2.5-flash', configure: forGemini, limit: byGoogle },
+  { name: 'opencode', harness: 'opencode', configure: forOpencode, limit: byAnyone },
+  { name: 'claude-agent-acp', harness: 'acp', options: acp('claude-agent-acp'), configure: forClaude, limit: byAnthropic },
+  { name: 'codex-acp', harness: 'acp', options: acp('codex-acp'), configure: forCodex, limit: byOpenAi },
 ]
+
+function acp(name: RealProgram) {
+  return () => ({ command: [realProgram(name)] })
+}
 
 /** Those that `npm run test:real -- --only NAME` leaves. */
 export function wanted(): Played[] {

@@ -10,6 +10,7 @@ import { processesWith, type Site } from './site.ts'
 /** What a scenario found beside having passed. */
 export interface Finding {
   detail?: string
+  seconds?: number
   /** The program, or its harness, has no such thing; the scenario made sure that this is said. */
   notPossible?: string
 }
@@ -49,7 +50,7 @@ export const SCENARIOS: Scenario[] = [
       await site.succeeded(begun, 240)
       const result = (await site.transcript(begun.task)).find(({ kind, body }) => kind === 'tool_result' && body.includes('timed_out'))
       expect(result?.body).toMatch(/WAIT_TIMEOUT|timed_out/)
-      return { detail: `it ended after ${Math.round((performance.now() - began) / 1_000)} s` }
+      return { seconds: Math.round((performance.now() - began) / 1_000), detail: result.body.slice(0, 100) }
     },
   },
   {
@@ -65,9 +66,10 @@ export const SCENARIOS: Scenario[] = [
       expect(entries.some(({ kind, body }) => kind === 'agent' && body.includes('I look who I am.'))).toBe(true)
       const { files } = await site.daemon.call('diff_get', { task_id: task })
       expect(files).toMatchObject([{ path: 'hello.txt' }])
+      expect(site.survivors()).toEqual([])
+      if (!(await site.meters()).includes('tokens')) return { detail: 'it does not tell how many tokens it used' }
       expect(run.input_tokens).toBeGreaterThan(1_000)
       expect(run.output_tokens).toBeGreaterThan(40)
-      expect(site.survivors()).toEqual([])
       return { detail: `${run.input_tokens} + ${run.output_tokens} tokens` }
     },
   },
@@ -92,7 +94,7 @@ export const SCENARIOS: Scenario[] = [
     async play(site) {
       const begun = await site.begin(() => [site.gate('never'), review, end])
       await site.reached('never', begun)
-      if (!((await site.can('interrupt')) && (await site.can('message')))) {
+      if (!(await site.can('interrupt'))) {
         const interrupt = await site.daemon.post('job_submit', { task_id: begun.task, action: 'interrupt_agent' })
         return refusedAs(site, begun, interrupt.error?.message, 'never')
       }
@@ -116,7 +118,8 @@ export const SCENARIOS: Scenario[] = [
       const away = `(setsid sleep ${mark} &) ; nohup sleep ${mark} >/dev/null 2>&1 & echo half > half.txt`
       const begun = await site.begin(() => [{ tool: 'bash', args: { command: away } }, site.gate('never'), end])
       await site.reached('never', begun)
-      expect(processesWith(`sleep ${mark}`).length).toBeGreaterThan(1)
+      // Codex ends what a command leaves in its own group, so it may be one or two.
+      expect(processesWith(`sleep ${mark}`).length).toBeGreaterThan(0)
       const stopped = performance.now()
       expect(await site.over(await site.ask(begun.task, 'stop_agent'))).toMatchObject({ state: 'succeeded' })
       const took = Math.round(performance.now() - stopped)
@@ -214,20 +217,21 @@ async function refusedAs(site: Site, begun: { task: string; job: string }, messa
 }
 
 const BOUNDED_S = 180
+const RESET_S = 1_200
 
 function faults(): Scenario[] {
   const always = 10_000
-  const kinds: { name: string; fault?: Fault; understood: RegExp }[] = [
-    { name: '429 with a time', fault: { status: 429, times: always, retryAfter: 1_200 }, understood: /429|rate|limit|quota/i },
-    { name: '529', fault: { status: 529, times: always }, understood: /529|overload|unavailable|server/i },
-    { name: '401', fault: { status: 401, times: always }, understood: /401|auth|key|log ?in/i },
+  const kinds: { name: string; fault?: (site: Site) => Omit<Fault, 'times'>; understood: RegExp }[] = [
+    { name: '429 with a time', fault: ({ program }) => program.limit(RESET_S), understood: /429|rate|limit|quota/i },
+    { name: '529', fault: () => ({ status: 529 }), understood: /529|overload|unavailable|server/i },
+    { name: '401', fault: () => ({ status: 401 }), understood: /401|auth|key|log ?in/i },
     { name: 'no answer at its address', understood: /connect|refused|network|fetch|reach|send/i },
   ]
   return kinds.map(({ name, fault, understood }) => ({
     name: `the model: ${name}`,
     settings: { 'runs.max_lives': 1 },
     async play(site) {
-      if (fault) site.model.fault(fault)
+      if (fault) site.model.fault({ ...fault(site), times: always })
       else await site.model.close()
       const began = performance.now()
       const { task, job } = await site.begin(work)
@@ -237,7 +241,8 @@ function faults(): Scenario[] {
       expect(ended.reason).toMatch(understood)
       const attention = await site.get(task)
       expect(attention.attention).toBe(ended.state === 'queued' ? 'quota' : 'human')
-      return { detail: `${ended.state === 'queued' ? 'parked' : 'failed'} after ${seconds} s: ${ended.reason.slice(0, 200)}` }
+      const until = ended.not_before && `${Math.round((Date.parse(ended.not_before) - Date.now()) / 60_000)} minutes`
+      return { detail: `${until ? `parked for ${until}` : 'failed'} after ${seconds} s: ${ended.reason}` }
     },
   }))
 }

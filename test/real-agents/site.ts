@@ -101,11 +101,10 @@ export class Site {
   /** Over, or put off until the provider gives more. */
   async endedOrParked(job_id: string, seconds: number): Promise<Any> {
     const deadline = performance.now() + seconds * 1_000
-    for (let parked: Any; ; ) {
+    for (;;) {
       const { job } = await this.daemon.call('job_wait', { job_id, timeout_seconds: 2 })
-      if (job.state !== 'queued' && job.state !== 'running') return job
-      parked = job.state === 'queued' && job.not_before ? job : undefined
-      if (parked) return parked
+      const parked = job.state === 'queued' && job.not_before
+      if (parked || (job.state !== 'queued' && job.state !== 'running')) return job
       if (performance.now() > deadline) throw new Error(`it did not end within ${seconds} s: ${await this.story(job.task_id)}`)
     }
   }
@@ -135,8 +134,16 @@ export class Site {
   }
 
   async can(what: string): Promise<boolean> {
+    return (await this.#harness()).can.includes(what)
+  }
+
+  async meters(): Promise<string[]> {
+    return (await this.#harness()).meters
+  }
+
+  async #harness(): Promise<{ can: string[]; meters: string[] }> {
     const { harnesses } = await this.daemon.call('job_actions')
-    return harnesses.find(({ name }: Any) => name === this.program.harness).can.includes(what)
+    return harnesses.find(({ name }: Any) => name === this.program.harness)
   }
 
   survivors(): string[] {

@@ -24,9 +24,15 @@ function sentence({ reason, code, signal, detail }: Exit): string {
   return signal ? `ended by ${signal}` : `exited with code ${code}`
 }
 
-/** The last events: an open turn ends, a failure that the program did not tell itself is told, and `exited` comes last. */
-export function conclude(story: Story, exit: Exit): HarnessEvent[] {
-  const { ok, stopped, reason } = ending(exit)
+/**
+ * The last events: an open turn ends, a failure that the program did not tell itself is told, and `exited` comes last. Where a program
+ * says of its work whether it was done, `done` is that: some exit with 0 after a failure.
+ */
+export function conclude(story: Story, exit: Exit, done = true): HarnessEvent[] {
+  const exited = ending(exit)
+  const { stopped } = exited
+  const ok = exited.ok && done
+  const reason = exited.ok && !done ? `${exited.reason}, without having done its work` : exited.reason
   const how = ok ? 'completed' : stopped || story.interrupted ? 'interrupted' : 'failed'
   const events: HarnessEvent[] = story.turn ? [{ type: 'turn_ended', how }] : []
   if (how === 'failed' && !story.told) events.push({ type: 'failed', reason })

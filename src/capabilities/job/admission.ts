@@ -50,7 +50,8 @@ async function begin(ctx: RunContext, job: JobRow): Promise<boolean> {
   if (work instanceof Refusal) return fail(ctx, job, work.body.code, work.body.message)
   const last = await lastRun(ctx, job)
   const agent = checks ? null : await workerFor(ctx, task, last)
-  const session = given.session ?? last?.session ?? null
+  // A life may have found that there is no such session.
+  const session = (job.run_id ? last?.session : given.session) ?? null
   const run = newRun(ctx, job, given, { agent, allowed, session })
   await runStore(ctx.tx).insert(run)
   ctx.enqueue(launchRun({ run_id: run.id }, { queue: run.id }))

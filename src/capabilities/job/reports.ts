@@ -305,7 +305,7 @@ function fold(run: RunRow, events: z.output<typeof HarnessEvent>[], resets: Rese
   for (const event of events) {
     switch (event.type) {
       case 'ready':
-        changed.session = event.session ?? changed.session
+        changed.session = event.session
         break
       case 'turn_started':
         changed.turns++
