@@ -45,6 +45,13 @@ const SYSTEM_PACKAGES = [
     brew: '--cask chromium',
     neededBy: 'browser tests',
   },
+  {
+    name: 'tmux',
+    probe: () => succeeds('tmux', ['-V']),
+    apt: 'tmux',
+    brew: 'tmux',
+    neededBy: 'terminal tests',
+  },
 ]
 const PATH = (process.env.PATH ?? '').split(':')
 const hasServer = (folder) => existsSync(join(folder, 'initdb'))

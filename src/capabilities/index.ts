@@ -5,6 +5,7 @@ import { effect } from './effect/index.ts'
 import { job, jobAttention, livingRun } from './job/index.ts'
 import { project } from './project/index.ts'
 import { review } from './review/index.ts'
+import { openSession, session, sessionAttention } from './session/index.ts'
 import { system } from './system/index.ts'
 import { askForAttention, task } from './task/index.ts'
 import { transcript } from './transcript/index.ts'
@@ -20,14 +21,15 @@ const all = [
   review,
   approval,
   job,
+  session,
   effect,
   system((): Record<string, SettingDefinition> => settingDefinitions),
 ]
 
 export const capabilities: Capability[] = all
 
-askForAttention(jobAttention)
-inUse.push(livingRun)
+askForAttention(jobAttention, sessionAttention)
+inUse.push(livingRun, openSession)
 
 /** Every tool with its name, input and output: what a typed client is inferred from. */
 export type Tools = (typeof all)[number]['tools'][number]

@@ -17,6 +17,7 @@ export async function command(args: string[], env: Env, terminal: Terminal): Pro
   if (first === 'audit' && rest.length) return (await import('./audit-command.ts')).auditCommand(rest, context)
   if (first === 'status') return (await import('./status-command.ts')).statusCommand(rest, context)
   if (first === 'open') return (await import('./open-command.ts')).openCommand(rest, context)
+  if (first === 'attach') return (await import('./attach-command.ts')).attachCommand(rest, context)
   return runCli(args, context.reach, terminal)
 }
 

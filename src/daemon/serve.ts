@@ -7,6 +7,8 @@ import { pino } from 'pino'
 import { createGit } from '../adapters/git-cli/index.ts'
 import { createHarnesses } from '../adapters/harnesses.ts'
 import { createRunner } from '../adapters/runner/index.ts'
+import { createTerminal } from '../adapters/tmux/index.ts'
+import { interactives } from '../adapters/tmux/programs.ts'
 import { capabilities } from '../capabilities/index.ts'
 import { isPostgres } from '../db/address.ts'
 import { createSessionStore } from '../db/mcp-sessions.ts'
@@ -77,6 +79,8 @@ export async function serve(config: Config, { harnesses, build } = ownParts()): 
       git: createGit({ worktrees: join(home, 'worktrees') }),
       ownerFile: createOwnerFile(home),
       harnesses,
+      interactives,
+      terminal: createTerminal({ sockets: dirname(socketAt), privateFolder: ensurePrivateFolder, env: process.env }),
       runner: createRunner({
         folder: join(home, 'runs'),
         sockets: dirname(socketAt),

@@ -70,11 +70,11 @@ type Shape<In, Out, Between> =
       watch?: never
     }
   | {
-      /** A transaction whose outcome the caller then waits for; a replay of the key waits again. */
+      /** A transaction whose outcome the caller then waits for; a replay of the key waits again. `prepare` may refuse it. */
       run(ctx: RunContext, input: In): Promise<Between | Refusal>
       watch(ctx: WatchContext, input: In, begun: Between): Promise<Out | Refusal>
+      prepare?(ctx: LookContext, input: In): Promise<object | Refusal>
       look?: never
-      prepare?: never
     }
 
 interface Declaration<I extends z.ZodObject, O extends z.ZodObject> {

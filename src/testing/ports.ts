@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { createGit } from '../adapters/git-cli/index.ts'
 import type { AppOptions } from '../daemon/app.ts'
 import { FakeRunner, fakeHarness, harnessesOf } from './fakes/runs.ts'
+import { FakeTerminal, fakeInteractives } from './fakes/terminal.ts'
 
 /** What an app in the test's own process stands on: real git, processes that are played. */
 export function testSurroundings(folder: string): Pick<AppOptions, 'ports' | 'hostName' | 'address'> {
@@ -11,6 +12,8 @@ export function testSurroundings(folder: string): Pick<AppOptions, 'ports' | 'ho
       ownerFile: { stage: async () => {} },
       runner: new FakeRunner(),
       harnesses: harnessesOf(fakeHarness()),
+      terminal: new FakeTerminal(),
+      interactives: fakeInteractives(),
     },
     hostName: 'here',
     address: Promise.resolve('http://127.0.0.1:9'),

@@ -18,6 +18,7 @@ export const SHORT: Record<string, { does: string; means: string[] }> = {
 export const BUILT_IN: Record<string, { does: string; verbs?: string[] }> = {
   status: { does: 'what needs you now, and how the daemon is' },
   open: { does: 'open the dashboard, signed in' },
+  attach: { does: 'show the terminal of a PAIR task in this one: signalbox attach T-1' },
   ...Object.fromEntries(Object.entries(SHORT).map(([name, { does }]) => [name, { does }])),
   events: { does: 'follow what happens, one line an event' },
   tools: { does: 'list every verb with what it does' },

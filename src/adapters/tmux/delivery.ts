@@ -1,0 +1,187 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Delivery, Screen, Signs, TerminalState } from '../../ports/terminal.ts'
+import type { Line } from './line.ts'
+import { PANE, type Tmux } from './tmux.ts'
+
+/** Somebody who follows one session. */
+export interface Attended {
+  tmux: Tmux
+  line: Line
+  look(): Promise<TerminalState>
+  screen(): Promise<Screen | undefined>
+}
+
+/** Nobody is told when a hook has written its file: it is looked for this often, while a prompt is on its way. */
+const TICK_MS = 100
+/** A program that has drawn itself and says nothing waits for input. */
+const QUIET_MS = 1_500
+/** Until a program has drawn what was pasted, and then drawn all of it. */
+const SHOWN_MS = 15_000
+const STILL_MS = 300
+/** After each Enter, before the next one. The first is the longest that a hook was seen to take, twice. */
+const TAKEN_MS = [3_000, 4_000, 6_000]
+
+/** What ends a paste before its end, and everything else that is a key and no letter. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not pass
+const KEYS_IN_TEXT = /[\x00-\x08\x0b-\x1f\x7f-\x9f]/g
+
+/** Through a buffer, which has no length; as one paste where the program takes pastes. */
+export async function paste(tmux: Tmux, text: string): Promise<void> {
+  const name = `signalbox-${process.pid}-${performance.now()}`
+  const plain = text.replaceAll('\r\n', '\n').replace(KEYS_IN_TEXT, '')
+  await tmux.do(['load-buffer', '-b', name, '-'], { input: plain })
+  await tmux.do(['paste-buffer', '-p', '-r', '-d', '-b', name, '-t', PANE])
+}
+
+export async function ready(
+  attended: Attended,
+  signs: Signs,
+  onDialog: (what: string) => void,
+  signal: AbortSignal,
+): Promise<'ready' | 'gone'> {
+  const { line } = attended
+  let told = ''
+  let since = performance.now()
+  let mark: string | undefined
+  while (!signal.aborted) {
+    if ((await attended.look()).state !== 'running') return 'gone'
+    const { version } = line
+    const screen = await attended.screen()
+    if (screen?.mark !== mark) since = performance.now()
+    mark = screen?.mark
+    const dialog = screen && dialogOn(screen, signs)
+    if (dialog && dialog !== told) onDialog(dialog)
+    told = dialog ?? ''
+    if (!dialog && screen?.text && isReady(screen, signs, performance.now() - since)) return 'ready'
+    await news(line, version, signal, waitsForFile(signs.ready) || !signs.ready ? TICK_MS : undefined)
+    if (line.over) return 'gone'
+  }
+  return 'gone'
+}
+
+function isReady(screen: Screen, { ready, hooks }: Signs, stillMs: number): boolean {
+  if (!ready) return stillMs >= QUIET_MS
+  return 'event' in ready ? payloads(hooks, ready.event).length > 0 : ready.shows.test(screen.text)
+}
+
+export async function deliver(attended: Attended, text: string, signs: Signs): Promise<Delivery> {
+  const { tmux } = attended
+  const before = await attended.screen()
+  if (!before || (await attended.look()).state !== 'running') return failed('Nothing runs in that terminal.')
+  const dialog = dialogOn(before, signs)
+  if (dialog) return failed(`It asks something first: ${dialog}`)
+  const earlier = signs.submitted && 'event' in signs.submitted ? payloads(signs.hooks, signs.submitted.event).length : 0
+  await paste(tmux, text)
+  const shown = await settled(attended, before.mark)
+  if (!shown) return failed('What was pasted did not show, so Enter was not pressed.')
+  const asked = dialogOn(shown, signs)
+  if (asked) return failed(`It asks something first: ${asked}`)
+  for (const patienceMs of TAKEN_MS) {
+    await tmux.do(['send-keys', '-t', PANE, 'Enter'])
+    const outcome = await taking(attended, text, signs, { shown, earlier, patienceMs })
+    if (outcome !== 'again') return outcome
+  }
+  return {
+    state: 'not_verified',
+    detail: `Enter was pressed ${TAKEN_MS.length} times, and the program did not say that it took the prompt.`,
+  }
+}
+
+/** `again`: nothing has happened since Enter, so it was swallowed. Where something has, a second one could answer a question. */
+async function taking(
+  attended: Attended,
+  text: string,
+  signs: Signs,
+  { shown, earlier, patienceMs }: { shown: Screen; earlier: number; patienceMs: number },
+): Promise<Delivery | 'again'> {
+  const { line } = attended
+  const { submitted } = signs
+  const until = performance.now() + patienceMs
+  let now: Screen | undefined = shown
+  while (performance.now() < until && !line.over) {
+    const { version } = line
+    if (submitted && 'event' in submitted) {
+      const told = payloads(signs.hooks, submitted.event)
+      if (told.some((prompt) => isSame(prompt, text))) return { state: 'sent' }
+      if (told.length > earlier)
+        return { state: 'not_verified', detail: `It took another text: ${told.at(-1)?.length ?? 0} characters instead of ${text.length}.` }
+    }
+    now = await attended.screen()
+    if (submitted && 'shows' in submitted && now && submitted.shows.test(now.text) && !submitted.shows.test(shown.text))
+      return { state: 'sent' }
+    await news(
+      line,
+      version,
+      AbortSignal.timeout(Math.max(1, Math.ceil(until - performance.now()))),
+      waitsForFile(submitted) ? TICK_MS : undefined,
+    )
+  }
+  if (!now || (await attended.look()).state !== 'running') return failed('The program ended.')
+  const dialog = dialogOn(now, signs)
+  if (dialog) return { state: 'not_verified', detail: `It asks something: ${dialog}` }
+  if (waitsForFile(submitted) || now.mark === shown.mark) return 'again'
+  return { state: 'not_verified', detail: 'Enter was pressed and the screen changed; whether the program took the prompt is not known.' }
+}
+
+export function taken(text: string, { submitted, hooks }: Signs): boolean | undefined {
+  if (!submitted || !('event' in submitted)) return undefined
+  return payloads(hooks, submitted.event).some((prompt) => isSame(prompt, text))
+}
+
+/** When the screen is another one, and has been so for a moment. */
+async function settled({ line, screen }: Attended, before: string): Promise<Screen | undefined> {
+  const until = performance.now() + SHOWN_MS
+  let last: Screen | undefined
+  let since = performance.now()
+  while (performance.now() < until && !line.over) {
+    const { version } = line
+    const now = await screen()
+    if (now?.mark !== last?.mark) since = performance.now()
+    last = now
+    if (now && now.mark !== before && performance.now() - since >= STILL_MS) return now
+    await news(line, version, AbortSignal.timeout(TICK_MS))
+  }
+  // One that never stands still has shown it all the same.
+  return last && last.mark !== before ? last : undefined
+}
+
+function dialogOn({ text }: Screen, { dialogs }: Signs): string | undefined {
+  return dialogs.find(({ shows }) => shows.test(text))?.what
+}
+
+function waitsForFile(sign: Signs['ready']): boolean {
+  return sign !== undefined && 'event' in sign
+}
+
+/** The prompts of the events that were told, oldest first. One that is not whole yet is not there yet. */
+function payloads(folder: string | undefined, event: string): string[] {
+  if (!folder) return []
+  try {
+    const files = readdirSync(folder).filter((name) => name.startsWith(`${event}.`) && name.endsWith('.json'))
+    return files.sort().map((name) => promptIn(readFileSync(join(folder, name), 'utf8')))
+  } catch {
+    return []
+  }
+}
+
+function promptIn(json: string): string {
+  try {
+    return String((JSON.parse(json) as { prompt?: unknown }).prompt ?? '')
+  } catch {
+    return ''
+  }
+}
+
+function isSame(prompt: string, text: string): boolean {
+  return prompt.replaceAll('\r\n', '\n').trim() === text.replaceAll('\r\n', '\n').replace(KEYS_IN_TEXT, '').trim()
+}
+
+function failed(detail: string): Delivery {
+  return { state: 'failed', detail }
+}
+
+/** News of the line, or a tick for what nobody tells. */
+function news(line: Line, version: number, signal: AbortSignal, tickMs?: number): Promise<void> {
+  return line.after(version, tickMs === undefined ? signal : AbortSignal.any([signal, AbortSignal.timeout(tickMs)]))
+}

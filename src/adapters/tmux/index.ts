@@ -1,0 +1,214 @@
+import { rmSync } from 'node:fs'
+import type { Key, Named, Screen, Terminal, TerminalSpec, TerminalState } from '../../ports/terminal.ts'
+import { processAt } from '../../runner/system.ts'
+import { endTree } from '../../runner/tree.ts'
+import { agentEnvironment } from '../runner/environment.ts'
+import { type Attended, deliver, paste, ready, taken } from './delivery.ts'
+import { Line } from './line.ts'
+import { capture } from './screen.ts'
+import { clientEnvironment, literal, PANE, probeTmux, socketOf, Tmux } from './tmux.ts'
+
+export interface TerminalOptions {
+  /** A short path, since a socket's has at most 100 bytes: the folder of the daemon's own socket. */
+  sockets: string
+  /** Makes a folder for us alone, and throws when somebody else has a hand in it. */
+  privateFolder: (path: string) => void
+  /** Of the daemon. Programs get a few names of it. */
+  env: Record<string, string | undefined>
+}
+
+const COLUMNS = 160
+const ROWS = 48
+/** Between two looks for one viewer: nobody reads faster. */
+const REST_MS = 120
+const OURS = '@signalbox'
+
+/**
+ * `set-clipboard` off: what is printed must not write to the clipboard of whoever looks. The pane stays when its program ends, so
+ * that a dead program is no lost terminal; its clients are sent away then, which is how they hear of it.
+ */
+const OPTIONS = [
+  ['set-option', '-s', 'set-clipboard', 'off'],
+  ['set-option', '-s', 'escape-time', '10'],
+  ['set-option', '-s', 'focus-events', 'on'],
+  ['set-option', '-g', 'remain-on-exit', 'on'],
+  ['set-option', '-g', 'history-limit', '20000'],
+  ['set-option', '-g', 'update-environment', ''],
+  ['set-option', '-g', 'automatic-rename', 'off'],
+  ['set-option', '-g', 'allow-rename', 'off'],
+  ['set-option', '-g', 'set-titles', 'off'],
+  ['set-option', '-g', 'mouse', 'on'],
+  ['set-option', '-g', 'status-interval', '0'],
+  ['set-option', '-g', 'status-left-length', '60'],
+  ['set-option', '-g', 'status-left', ' #S  leave with C-b d '],
+  ['set-option', '-g', 'status-right', ''],
+]
+
+/** The token comes from its file and goes to the program alone: whoever reads the server's environment does not find it there. */
+const WITH_TOKEN = 'IFS= read -r SIGNALBOX_TOKEN <"$0"; export SIGNALBOX_TOKEN; exec "$@"'
+
+/** One server to a session: what one agent's program does to its own reaches nobody else's, and a killed one takes nobody along. */
+export function createTerminal(options: TerminalOptions): Terminal {
+  const shared = new Shared(options)
+  return {
+    probe: () => probeTmux(options.env),
+    open: (session, spec) => open(session, spec, options),
+    look: (session) => look(shared.tmux(session), session),
+    screen: (session, history) => screenOf(shared.tmux(session), session, history),
+    changed: (session, mark, signal) => shared.watching(session, (attended) => changed(attended, mark, signal)),
+    ready: (session, signs, onDialog, signal) => shared.watching(session, (attended) => ready(attended, signs, onDialog, signal)),
+    deliver: (session, text, signs) => shared.inTurn(session, () => shared.watching(session, (attended) => deliver(attended, text, signs))),
+    taken: async (_session, text, signs) => taken(text, signs),
+    type: (session, text, keys) => shared.inTurn(session, () => type(shared.tmux(session), session, text, keys)),
+    ended: (session, signal) => shared.listening(session, (attended) => ended(attended, signal)),
+    close: (session, graceMs) => close(shared.tmux(session), session, graceMs),
+  }
+}
+
+async function open(session: Named, spec: TerminalSpec, { sockets, privateFolder, env }: TerminalOptions) {
+  privateFolder(sockets)
+  const tmux = new Tmux(socketOf(sockets, session), env)
+  const opened = { attach: ['tmux', '-S', tmux.socket, 'attach', '-t', session.name] }
+  if ((await look(tmux, session)).state !== 'absent') return opened
+  const size = ['-x', String(COLUMNS), '-y', String(ROWS)]
+  const program = ['/bin/sh', '-c', WITH_TOKEN, spec.tokenFile, ...spec.argv].map(literal)
+  const commands = [
+    ['start-server'],
+    ...OPTIONS,
+    ['set-hook', '-g', 'pane-died', `detach-client -s =${session.name}`],
+    ['set-option', '-g', OURS, session.id],
+    ['new-session', '-d', '-s', session.name, ...size, '--', ...program],
+  ]
+  // Its folder is that of the client: given as an argument, tmux would read formats in it.
+  const how = { cwd: spec.cwd, env: agentEnvironment(session.id, env, spec) }
+  const { ok, error } = await tmux.ask(
+    commands.flatMap((command, i) => (i ? [';', ...command] : command)),
+    how,
+  )
+  // Somebody else may have been faster.
+  if (!ok && (await look(tmux, session)).state === 'absent') throw new Error(`The terminal could not be opened: ${error}`)
+  return opened
+}
+
+async function look(tmux: Tmux, { id }: Named): Promise<TerminalState> {
+  const format = `#{${OURS}} #{pane_dead} #{?pane_dead_signal,signal #{pane_dead_signal},code #{pane_dead_status}}`
+  const asked = await tmux.ask(['display-message', '-p', '-t', PANE, format, ';', 'list-clients', '-F', '#{client_control_mode}'])
+  if (!asked.ok) return { state: 'absent' }
+  const [facts = '', ...clients] = asked.out.trim().split('\n')
+  const [marker, dead, ...how] = facts.split(' ')
+  if (marker !== id) return { state: 'absent' }
+  if (dead !== '1') return { state: 'running', attached: clients.filter((control) => control === '0').length }
+  return { state: 'ended', how: how.join(' '), screen: (await capture(tmux, ROWS))?.text ?? '' }
+}
+
+async function screenOf(tmux: Tmux, session: Named, history?: number): Promise<Screen | undefined> {
+  return (await look(tmux, session)).state === 'absent' ? undefined : capture(tmux, history)
+}
+
+async function changed({ line, screen }: Attended, mark: string, signal: AbortSignal): Promise<Screen | undefined> {
+  for (;;) {
+    const { version } = line
+    const now = await screen()
+    if (now?.mark !== mark || line.over || signal.aborted) return now
+    await line.after(version, signal)
+    await rest(REST_MS, signal)
+  }
+}
+
+async function ended({ line, look }: Attended, signal: AbortSignal): Promise<TerminalState> {
+  for (;;) {
+    const { version } = line
+    const found = await look()
+    if (found.state !== 'running' || line.over || signal.aborted) return found
+    await line.after(version, signal)
+  }
+}
+
+async function type(tmux: Tmux, session: Named, text: string, keys: Key[]): Promise<void> {
+  if ((await look(tmux, session)).state !== 'running') throw new Error('Nothing runs in that terminal.')
+  if (text) await paste(tmux, text)
+  if (keys.length) await tmux.do(['send-keys', '-t', PANE, ...keys])
+}
+
+async function close(tmux: Tmux, session: Named, graceMs: number): Promise<void> {
+  const { ok, out } = await tmux.ask(['display-message', '-p', '-t', PANE, `#{${OURS}} #{pane_pid}`])
+  const [marker, pid] = out.trim().split(' ')
+  const root = ok && marker === session.id ? await processAt(Number(pid)) : undefined
+  const killAt = performance.now() + graceMs
+  const stuck = await endTree({ run: session.id, ...(root ? { root } : {}) }, () => killAt)
+  if (stuck.length) throw new Error(`These could not be ended: ${stuck.map((one) => one.pid).join(', ')}.`)
+  rmSync(tmux.socket, { force: true })
+}
+
+/** What those who look at one session have in common: one line, one look at a time. */
+class Shared {
+  readonly #options: TerminalOptions
+  readonly #lines = new Map<string, { line: Line; users: number; last?: { version: number; screen: Promise<Screen | undefined> } }>()
+  readonly #turns = new Map<string, Promise<unknown>>()
+
+  constructor(options: TerminalOptions) {
+    this.#options = options
+  }
+
+  tmux(session: Named): Tmux {
+    return new Tmux(socketOf(this.#options.sockets, session), this.#options.env)
+  }
+
+  async listening<T>(session: Named, act: (attended: Attended) => Promise<T>): Promise<T> {
+    const tmux = this.tmux(session)
+    const known = this.#lines.get(session.id)
+    const held = known && !known.line.over ? known : { line: new Line(tmux, session.name, clientEnvironment(this.#options.env)), users: 0 }
+    this.#lines.set(session.id, held)
+    held.users++
+    try {
+      return await act({ tmux, line: held.line, look: () => look(tmux, session), screen: () => this.#screen(tmux, session) })
+    } finally {
+      if (--held.users === 0) {
+        held.line.close()
+        if (this.#lines.get(session.id) === held) this.#lines.delete(session.id)
+      }
+    }
+  }
+
+  watching<T>(session: Named, act: (attended: Attended) => Promise<T>): Promise<T> {
+    return this.listening(session, async (attended) => {
+      attended.line.view()
+      try {
+        return await act(attended)
+      } finally {
+        attended.line.unview()
+      }
+    })
+  }
+
+  /** Two texts at once would come out as one. */
+  inTurn<T>({ id }: Named, act: () => Promise<T>): Promise<T> {
+    const done = (this.#turns.get(id) ?? Promise.resolve()).then(act)
+    const over = done.catch(() => {})
+    this.#turns.set(id, over)
+    void over.then(() => this.#turns.get(id) === over && this.#turns.delete(id))
+    return done
+  }
+
+  /** However many look, a change is read once. */
+  #screen(tmux: Tmux, session: Named): Promise<Screen | undefined> {
+    const held = this.#lines.get(session.id)
+    if (!held) return screenOf(tmux, session)
+    const { version } = held.line
+    if (held.last?.version !== version) held.last = { version, screen: screenOf(tmux, session) }
+    return held.last.screen
+  }
+}
+
+function rest(ms: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve()
+  return new Promise((resolve) => {
+    const timer = setTimeout(done, ms)
+    function done() {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', done)
+      resolve()
+    }
+    signal.addEventListener('abort', done)
+  })
+}

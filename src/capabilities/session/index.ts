@@ -1,0 +1,23 @@
+import { defineCapability, setting } from '../../kernel/capability.ts'
+import { text } from '../../kernel/schema.ts'
+import { closeSession, launchSession, promptSession, typeInto } from './effects.ts'
+import { follower } from './follow.ts'
+import { migrations } from './migrations.ts'
+import { delivered, ended, prepared, readied, started, taskOver, typed } from './reports.ts'
+import { sessionClosed, sessionClosing, sessionOpened, sessionOpening, sessionPrompted, sessionTyped } from './schema.ts'
+import { close, exists, open, read, type } from './tools.ts'
+
+export const session = defineCapability({
+  name: 'session',
+  tools: [open, exists, read, type, close, prepared, started, readied, delivered, typed, ended, taskOver],
+  migrations,
+  events: [sessionOpening, sessionOpened, sessionPrompted, sessionTyped, sessionClosing, sessionClosed],
+  effects: [launchSession, promptSession, typeInto, closeSession],
+  reactors: [follower],
+  settings: {
+    'sessions.default_program': setting(text(40), 'claude', 'Which program session_open starts when it is not told'),
+  },
+})
+
+export { sessionAttention } from './attention.ts'
+export { openSession } from './rules.ts'
