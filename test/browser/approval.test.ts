@@ -89,7 +89,7 @@ describe.skipIf(withoutBrowser('[U17] [U18] [U19] approvals and usage'))('approv
     await daemon.call('job_submit', { task_id: task, action: 'stop_agent' })
   })
 
-  test('[U19] what agents have used is shown by program, run and turn, of a task and of all', async ({ visitor, daemon }) => {
+  test('[U19] what agents have used is shown by program, run and turn, of a project and of a task', async ({ visitor, daemon }) => {
     const { task, project_id } = await agentTask(daemon)
     await daemon.call('job_submit', { task_id: task, action: 'start_agent', model: 'small', options: { approvals: 'ask' } })
     await said(daemon, task, 'asks for permission')
