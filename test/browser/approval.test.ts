@@ -89,7 +89,7 @@ describe.skipIf(withoutBrowser('[U17] [U18] [U19] approvals and usage'))('approv
     await daemon.call('job_submit', { task_id: task, action: 'stop_agent' })
   })
 
-  test('[U19] what agents have used is shown by program, run and turn, of a task and of all', async ({ visitor, daemon }) => {
+  test('[U19] what agents have used is shown by program, run and turn, of a project and of a task', async ({ visitor, daemon }) => {
     const { task, project_id } = await agentTask(daemon)
     await daemon.call('job_submit', { task_id: task, action: 'start_agent', model: 'small', options: { approvals: 'ask' } })
     await said(daemon, task, 'asks for permission')
@@ -98,10 +98,10 @@ describe.skipIf(withoutBrowser('[U17] [U18] [U19] approvals and usage'))('approv
     await visitor.signIn('/usage')
     await page.getByLabel('Project').selectOption(name)
     const programs = page.getByRole('table', { name: 'By program' })
-    await programs.getByRole('row', { name: 'asking small 1 1 1.2K in (1K kept), 300 out ≈ $0.25' }).waitFor()
-    await page.getByRole('table', { name: 'Runs' }).getByRole('link', { name: 'Open' }).click()
+    await programs.getByRole('row', { name: 'asking small 1 1 1.2K in (1K cached), 300 out ≈ $0.25' }).waitFor()
+    await page.getByRole('table', { name: 'Runs' }).getByRole('link', { name: task }).click()
     const turns = page.getByRole('table', { name: 'Turns of the newest run' })
-    await turns.getByRole('row', { name: '1 1.2K in (1K kept), 300 out ≈ $0.25' }).waitFor()
+    await turns.getByRole('row', { name: '1 1.2K in (1K cached), 300 out ≈ $0.25' }).waitFor()
     await daemon.call('job_submit', { task_id: task, action: 'stop_agent' })
   })
 

@@ -589,7 +589,7 @@ describe('a job', () => {
     expect(await usage({ task_id: task.id })).toMatchObject({
       total: { runs: 1, turns: 2, input_tokens: 40, output_tokens: 20, cached_tokens: 16, cost_usd: 0.7, estimated: true },
       programs: [{ harness: 'fake', model: 'small', cost_usd: 0.7 }],
-      runs: [{ run_id: run, task_id: task.id, cost_usd: 0.7 }],
+      runs: [{ run_id: run, task_id: task.id, task: task.handle, cost_usd: 0.7 }],
       turns: [],
       limits: [],
     })

@@ -1,7 +1,9 @@
 import { z } from 'zod'
 import { iso, PageSize, PageToken, Timestamp } from '../../kernel/schema.ts'
+import type { Tx } from '../../kernel/storage.ts'
 import { defineTool } from '../../kernel/tool.ts'
 import { ProjectId, RunId, TaskId } from '../ids.ts'
+import { handleOf, taskStore } from '../task/index.ts'
 import { MICROS } from './schema.ts'
 import { type TurnUsage, usageStore } from './store.ts'
 
@@ -36,7 +38,17 @@ export const getUsage = defineTool({
   output: z.strictObject({
     total: Total,
     programs: z.array(z.strictObject({ ...Program, ...Total.shape })),
-    runs: z.array(z.strictObject({ run_id: RunId, task_id: z.string(), ...Program, turns: z.int(), ...Used.shape, created_at: Timestamp })),
+    runs: z.array(
+      z.strictObject({
+        run_id: RunId,
+        task_id: z.string(),
+        task: z.string().describe('Its handle'),
+        ...Program,
+        turns: z.int(),
+        ...Used.shape,
+        created_at: Timestamp,
+      }),
+    ),
     turns: z.array(z.strictObject({ turn: z.int(), ...Used.shape })).describe('Of the run that was named, newest first'),
     limits: z
       .array(z.strictObject({ ...Program, resets_at: Timestamp, jobs: z.int(), message: z.string().nullable() }))
@@ -57,6 +69,7 @@ export const getUsage = defineTool({
       ...shown(used),
     }))
     const rows = await store.runs(where, before, limit)
+    const handles = await handlesOf(ctx.view, rows)
     const turns = run_id ? await store.ofRun(run_id, MOST_TURNS) : []
     const limits = await store.limits(ctx.now)
     return {
@@ -64,7 +77,16 @@ export const getUsage = defineTool({
       programs,
       runs: rows.map((run) => {
         const { id, task_id, harness, model, turns, created_at } = run
-        return { run_id: id, task_id, harness, model, turns, ...shown(run), created_at: iso(created_at) }
+        return {
+          run_id: id,
+          task_id,
+          task: handles.get(task_id) ?? task_id,
+          harness,
+          model,
+          turns,
+          ...shown(run),
+          created_at: iso(created_at),
+        }
       }),
       turns: turns.map((row) => ({ turn: row.turn, ...shown(row) })),
       limits: limits.map(({ resets_at, ...rest }) => ({ ...rest, resets_at: iso(resets_at) })),
@@ -72,6 +94,15 @@ export const getUsage = defineTool({
     }
   },
 })
+
+async function handlesOf(view: Tx, rows: { task_id: string }[]): Promise<Map<string, string>> {
+  const handles = new Map<string, string>()
+  for (const id of new Set(rows.map(({ task_id }) => task_id))) {
+    const task = await taskStore(view).find(id)
+    if (task) handles.set(id, handleOf(task))
+  }
+  return handles
+}
 
 type Total = z.output<typeof Total>
 

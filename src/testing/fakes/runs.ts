@@ -71,7 +71,8 @@ export class FakeRunner implements Runner {
       offset = found.frames.length
       const { exit } = found
       if (frames.length || exit) yield { frames, offset, ...(exit ? { exit } : {}) }
-      if (exit) return
+      // What is told while a batch is being taken is told once: whoever listens only then hears nothing.
+      if (exit || signal.aborted) return
       await Promise.race([grew, new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))])
     }
   }

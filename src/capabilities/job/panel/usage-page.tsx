@@ -105,9 +105,9 @@ function Figures({ total, programs, runs, limits, next }: Usage) {
             { title: 'Began', show: ({ created_at }) => <Time at={created_at} /> },
             {
               title: 'Task',
-              show: ({ task_id }) => (
-                <Link to="/task/$task" params={{ task: task_id }} search={{ tab: 'Usage' }}>
-                  Open
+              show: ({ task }) => (
+                <Link to="/task/$task" params={{ task }} search={{ tab: 'Usage' }}>
+                  {task}
                 </Link>
               ),
             },
@@ -137,7 +137,7 @@ export const programOf = ({ harness, model }: { harness: string; model: string |
 type Tokens = Pick<Usage['total'], 'input_tokens' | 'output_tokens' | 'cached_tokens'>
 
 export function tokens({ input_tokens, output_tokens, cached_tokens }: Tokens): string {
-  const kept = cached_tokens ? ` (${tokensIn(cached_tokens)} kept)` : ''
+  const kept = cached_tokens ? ` (${tokensIn(cached_tokens)} cached)` : ''
   return `${tokensIn(input_tokens)} in${kept}, ${tokensIn(output_tokens)} out`
 }
 
