@@ -154,6 +154,14 @@ describe('claude: turns', () => {
     expect(lives[0]?.told('text').map(({ text }) => text)).toEqual(['/clear', '  /clear', 'all/of it'])
   })
 
+  test('[H19] of messages that it does not take there is an end', () => {
+    const life = new Life().says(INIT)
+    const sent = Array.from({ length: 100 }, (_, i) => life.message(`${i}`)).filter(Boolean).length
+    expect(sent).toBeLessThan(100)
+    life.says({ ...RESULT, user_message_uuids: life.sent.map(({ uuid }) => uuid as string) })
+    expect(life.closed).toBe(true)
+  })
+
   test('[H19] a turn that begins by itself, after work in the background, is told too', () => {
     const life = new Life().says(INIT, RESULT, INIT, RESULT)
     expect(life.told('turn_started')).toHaveLength(2)
@@ -333,6 +341,15 @@ describe('claude: permission', () => {
     life.decide('r1', true)
     expect(life.sent.at(-1)).toMatchObject({ response: { response: { behavior: 'allow' } } })
     expect(JSON.stringify(life.sent)).not.toContain('xxx')
+  })
+
+  test('[H24] of very many questions at once the rest is refused: none waits for an answer that cannot come', () => {
+    const life = new Life().says(INIT, ...Array.from({ length: 100 }, (_, i) => ask(`r${i}`)))
+    const asked = life.told('approval_asked').length
+    expect(asked).toBeGreaterThan(10)
+    expect(life.sent).toHaveLength(100 - asked)
+    expect(life.sent[0]).toMatchObject({ response: { request_id: `r${asked}`, response: { behavior: 'deny' } } })
+    expect(life.decide('r0', true)).toBe(true)
   })
 
   test('[H24] a question that nobody here can answer is refused, so that it does not wait for ever', () => {
