@@ -129,7 +129,7 @@ describe('claude, the real program', () => {
     expect(of(refused.events, 'failed')).toMatchObject([{ reason: expect.stringContaining('ANTHROPIC_API_KEY') }])
     process.env.ANTHROPIC_BASE_URL = 'http://127.0.0.1:9'
     const dead = await new Driven(claude, scene([{ say: 'x' }])).ended
-    expect(of(dead.events, 'failed')).toMatchObject([{ reason: expect.stringContaining('ECONNREFUSED') }])
+    expect(of(dead.events, 'failed')).toMatchObject([{ reason: expect.stringMatching(/refused/i) }])
     for (const { events } of [limited, refused, dead]) expect(events.at(-1)).toMatchObject({ type: 'exited', ok: false })
   })
 
