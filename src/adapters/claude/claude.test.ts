@@ -358,6 +358,13 @@ describe('claude: permission', () => {
     expect(life.events.slice(2)).toEqual([])
   })
 
+  test('[H24] nothing is sent after the end of the input', () => {
+    const life = new Life().says(INIT, RESULT)
+    life.says(INIT, { type: 'control_request', request_id: 'd1', request: { subtype: 'elicitation' } })
+    life.says(...Array.from({ length: 100 }, (_, i) => ask(`r${i}`)))
+    expect([life.sent, life.decide('r0', true)]).toEqual([[], false])
+  })
+
   test('[H23] what it was not allowed to use is told', () => {
     const life = new Life().says(INIT, {
       ...RESULT,

@@ -119,11 +119,11 @@ function counted(state: State, models: Models, sinceResult?: Models): Read {
 }
 
 function asked(state: State, { request_id, request }: Of<'control_request'>): Read {
-  if (request.subtype !== 'can_use_tool')
-    return { state, events: [], ...(state.closed ? {} : { send: [refusal(request_id, 'Nobody is here to answer that.')] }) }
+  const reply = (text: string): Read => ({ state, events: [], send: state.closed ? [] : [text] })
+  if (request.subtype !== 'can_use_tool') return reply(refusal(request_id, 'Nobody is here to answer that.'))
   if (Object.hasOwn(state.asked, request_id)) return { state, events: [] }
   if (Object.keys(state.asked).length >= MOST_ASKED)
-    return { state, events: [], send: [answer(request_id, { behavior: 'deny', message: 'Too many questions are open; ask again later.' })] }
+    return reply(answer(request_id, { behavior: 'deny', message: 'Too many questions are open; ask again later.' }))
   const input = JSON.stringify(request.input)
   const asked = { ...state.asked, [request_id]: input.length > LONGEST_INPUT ? null : input }
   const name = clip(clean(request.tool_name))
