@@ -66,4 +66,5 @@ describe('opencode, the real program', () => {
   })
 })
 
+scenes.findsOurTools(opencode)
 scenes.recordTapes(opencode)
