@@ -58,7 +58,8 @@ describe('opencode, the real program', () => {
   })
 
   test('[H35] a model that does not answer is tried again without end; that is seen, and given up', async () => {
-    const { events } = await new Driven(opencode, scenes.scene([{ error: { status: 429, times: 999, retryAfter: 1 } }])).ended
+    const body = JSON.stringify({ error: { message: 'Too many requests', type: 'rate_limit_exceeded', code: 'rate_limit_exceeded' } })
+    const { events } = await new Driven(opencode, scenes.scene([{ error: { status: 429, times: 999, retryAfter: 1, body } }])).ended
     expect(of(events, 'limit_reached')).toEqual([
       { type: 'limit_reached', message: expect.stringContaining('8 attempts'), resets_at: null },
     ])
