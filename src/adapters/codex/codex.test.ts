@@ -629,6 +629,19 @@ describe('codex, how it fails', () => {
     })
   })
 
+  test('[H26] asked to wait it would be silent for as long as it takes: it is parked instead', () => {
+    const error = { message: 'Reconnecting... 1/5', codexErrorInfo: { responseStreamDisconnected: { httpStatusCode: 429 } } }
+    const talk = Talk.atWork().hears(notice('error', { threadId: 'T', willRetry: true, error }))
+    expect(talk.asked()).toEqual([['turn/interrupt', { threadId: 'T', turnId: 'turn' }]])
+    talk.hears(ended('interrupted'))
+    expect(talk.closed).toBe(true)
+    expect(talk.events.slice(-2)).toMatchObject([
+      { type: 'turn_ended', how: 'failed' },
+      { type: 'limit_reached', resets_at: 60_001 },
+    ])
+    expect(talk.exit()).toMatchObject([{ ok: false }])
+  })
+
   test('[H26] that it tries again is no failure', () => {
     const error = { message: 'Reconnecting... 1/5', additionalDetails: 'unexpected status 529' }
     const talk = Talk.atWork().hears(notice('error', { threadId: 'T', willRetry: true, error }), ended('completed'))

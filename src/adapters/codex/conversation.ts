@@ -4,7 +4,7 @@ import { answer, failure, type Message, notification, request } from '../harness
 import { newStory, type Story, tellAll } from '../harness-shared/story.ts'
 import { questionOf } from './asking.ts'
 import { begun, changesOf, ended, fieldOf, Item, plain, result, said, textOf } from './items.ts'
-import { resetOf, retryOf, troubleOf } from './trouble.ts'
+import { resetOf, retryOf, troubleOf, waitOf } from './trouble.ts'
 import { Totals, type Used, usedSince } from './usage.ts'
 
 /** In the words of `thread/start`. */
@@ -40,6 +40,8 @@ export interface State extends HarnessState {
   story: Story
   out: OpenLine
   err: OpenLine
+  /** When it last printed something. */
+  at: number
   opening: Opening
   session: string | null
   approvals: Approvals
@@ -61,6 +63,8 @@ export interface State extends HarnessState {
   changes: Record<string, string>
   used: Record<string, Used>
   resetsAt: number | null
+  /** The turn is being interrupted because of it. */
+  limit: HarnessEvent | null
   /** Why it cannot go on. Told when it is over: a message may still begin another turn. */
   trouble: HarnessEvent | null
   /** What it said before it was ready. */
@@ -109,6 +113,7 @@ export function newState(given: { opening: Opening; session: string | null; appr
     story: newStory(),
     out: noLine(),
     err: noLine(),
+    at: 0,
     asked: { [FIRST_ID]: { what: 'initialize' } },
     next: FIRST_ID + 1,
     thread: null,
@@ -121,6 +126,7 @@ export function newState(given: { opening: Opening; session: string | null; appr
     changes: {},
     used: {},
     resetsAt: null,
+    limit: null,
     trouble: null,
     early: [],
     over: false,
@@ -343,11 +349,18 @@ const NOTICES: Record<string, (state: State, params: Params) => Next> = {
   'item/completed': (state, { item }) => withItem(state, item, itemEnded),
   'account/rateLimits/updated': (state, { rateLimits }) => stay({ ...state, resetsAt: resetOf(rateLimits, state.resetsAt) }),
   // When it does not try again, the end of the turn says so too.
-  error: (state, { error, willRetry }) => (willRetry === true ? tell(state, [said('program', retryOf(error))]) : stay(state)),
+  error: (state, { error, willRetry }) => (willRetry === true ? retrying(state, error) : stay(state)),
   warning: (state, { message }) => tell(state, [said('program', textOf(message))]),
   configWarning: (state, { summary, details }) => tell(state, [said('program', [summary, details].map(textOf).filter(Boolean).join('\n'))]),
   'mcpServer/startupStatus/updated': (state, { name, status, error }) =>
     status === 'failed' ? tell(state, [said('error', `The MCP server "${textOf(name)}" did not start: ${textOf(error)}`)]) : stay(state),
+}
+
+/** Asked by its provider to wait, it would do so in silence for as long as the provider says, which it does not tell. */
+function retrying(state: State, error: unknown): Next {
+  const told = tell(state, [said('program', retryOf(error))])
+  const limit = state.turn ? waitOf(error, state.at) : undefined
+  return limit ? then(told, (now) => onward({ ...now, limit, interrupt: 'wanted' })) : told
 }
 
 function turnStarted(state: State, turn: string): Next {
@@ -359,17 +372,11 @@ function turnStarted(state: State, turn: string): Next {
 
 function turnEnded(state: State, status: string, error: unknown): Next {
   if (!state.thread || state.over) return stay(state)
-  const last = status === 'completed' || status === 'interrupted' ? status : 'failed'
-  const trouble = last === 'failed' ? troubleOf(error, state.resetsAt) : null
-  const now: State = {
-    ...state,
-    turn: null,
-    interrupt: null,
-    last,
-    trouble,
-    changes: {},
-    letters: state.letters.map(afterTurn(state, last)),
-  }
+  const limit = status === 'interrupted' ? state.limit : null
+  const last = !limit && (status === 'completed' || status === 'interrupted') ? status : 'failed'
+  const trouble = last === 'failed' ? (limit ?? troubleOf(error, state.resetsAt)) : null
+  const letters = state.letters.map(afterTurn(state, last))
+  const now: State = { ...state, turn: null, interrupt: null, limit: null, last, trouble, changes: {}, letters }
   const open = state.story.open.map((id) => result(id, false, 'It had not ended when the turn did.'))
   return then(tell(now, [{ type: 'turn_started' }, ...open, { type: 'turn_ended', how: last }]), afterwards)
 }
