@@ -77,8 +77,8 @@ export type Next = Step & { state: State; send: string[] }
 
 const MOST_LETTERS = 20
 const MOST_WISHES = 50
-const MOST_CHANGES = 50
-const MOST_THREADS = 50
+const MOST_CHANGES = 20
+const MOST_THREADS = 20
 const MOST_EARLY = 50
 const LONGEST_KEPT = 8_000
 
@@ -425,6 +425,7 @@ function counted(state: State, { threadId, tokenUsage }: Params): Next {
 }
 
 function without<T>(all: Record<string, T>, key: string): Record<string, T> {
+  if (!Object.hasOwn(all, key)) return all
   return Object.fromEntries(Object.entries(all).filter(([one]) => one !== key))
 }
 
