@@ -321,6 +321,16 @@ describe('codex, what is said to it', () => {
     expect(talk.closed).toBe(false)
   })
 
+  test('[H25] interrupted, with nothing said, it waits', () => {
+    const talk = Talk.atWork()
+    talk.interrupt()
+    talk.sent()
+    talk.hears(ended('interrupted'))
+    expect([talk.closed, talk.sent()]).toEqual([false, []])
+    expect(talk.message('go on')).toBe(true)
+    expect(talk.asked()).toEqual([begins('go on')])
+  })
+
   test('[H25] what was said before an interrupt goes along with what is said after it', () => {
     const talk = Talk.atWork()
     talk.message('before')

@@ -17,17 +17,16 @@ export type Opening = Record<string, string | null>
  * |-----------|-------------------------------------------------------------------------------------------------------|
  * | `waiting` | it goes with the turn that runs, or with a new one when none does                                      |
  * | `steered` | it was sent into the turn, which has not taken it up yet; when the turn ends without, it waits again   |
- * | `late`    | the turn did not take it: a new one is begun for it                                                    |
  * | `begins`  | a turn was asked for with it                                                                           |
  * | `held`    | it was said before an interrupt, and goes with what is said next                                       |
  */
 interface Letter {
   id: string
   text: string
-  way: 'waiting' | 'steered' | 'late' | 'begins' | 'held'
+  way: 'waiting' | 'steered' | 'begins' | 'held'
 }
 
-type Asked = { what: 'initialize' | 'start' | 'resume' | 'interrupt' } | { what: 'begin' | 'steer'; letter: string }
+type Asked = { what: 'initialize' | 'start' | 'resume' | 'steer' | 'interrupt' } | { what: 'begin'; letter: string }
 
 /** What it wants to know from us, and waits for. */
 interface Wish {
@@ -256,8 +255,9 @@ function answered(before: State, id: string, { result, error }: { result?: unkno
       return error === undefined ? opened(state, result, 'it does not say which thread it is') : openAnew(state, error)
     case 'begin':
       return error === undefined ? stay(dropLetter(state, asked.letter)) : fail(state, `Codex takes no work: ${error}`)
+    // Refused, it has not been taken up when the turn ends, and then begins another.
     case 'steer':
-      return error === undefined ? stay(state) : onward(move(state, asked.letter, 'steered', 'late'))
+      return stay(state)
     case 'interrupt':
       return error === undefined ? stay(state) : onward({ ...state, interrupt: null })
   }
@@ -306,15 +306,12 @@ function begin(state: State): Next {
 const steer = (id: string) => (state: State) => {
   const letter = state.letters.find((one) => one.id === id) as Letter
   const params = { threadId: state.thread, expectedTurnId: state.turn, ...inputOf(letter) }
-  return ask(move(state, id, 'waiting', 'steered'), { what: 'steer', letter: id }, 'turn/steer', params)
+  const letters = state.letters.map((one) => (one === letter ? { ...one, way: 'steered' as const } : one))
+  return ask({ ...state, letters }, { what: 'steer' }, 'turn/steer', params)
 }
 
 /** By its id the turn says when it takes the text up. */
 const inputOf = ({ id, text }: Letter) => ({ clientUserMessageId: id, input: [{ type: 'text', text }] })
-
-function move(state: State, id: string, from: Letter['way'], to: Letter['way']): State {
-  return { ...state, letters: state.letters.map((letter) => (letter.id === id && letter.way === from ? { ...letter, way: to } : letter)) }
-}
 
 function dropLetter(state: State, id: string): State {
   return { ...state, letters: state.letters.filter((letter) => letter.id !== id) }
