@@ -37,7 +37,7 @@ export function loadTape(harness: Harness, file: string): Recording {
 
 /** `hidden`: what stands only on this machine, as its folders, and what is written in its place. */
 export function saveTape(file: string, program: string, { state, frames, exit }: Recording, hidden: Record<string, string> = {}): void {
-  const text = JSON.stringify({ program, state, frames: together(frames).map(stored), exit }, null, 1)
+  const text = JSON.stringify({ program, state, frames: together(frames).map(stored), exit }, null, 2)
   const shown = Object.entries(hidden).reduce((all, [from, to]) => all.replaceAll(from, to), text)
   if (shown.length > MOST_BYTES) throw new Error(`${file} would have ${shown.length} bytes; ${MOST_BYTES} is the most`)
   writeFileSync(file, `${shown}\n`)
@@ -45,11 +45,13 @@ export function saveTape(file: string, program: string, { state, frames, exit }:
 
 /** A name that is cut by the end of a frame would not be found. */
 function together(frames: Frame[]): Frame[] {
-  return frames.reduce<Frame[]>((all, frame) => {
+  const all: Frame[] = []
+  for (const frame of frames) {
     const last = all.at(-1)
-    if (last?.stream !== frame.stream) return [...all, frame]
-    return [...all.slice(0, -1), { ...last, bytes: Buffer.concat([last.bytes, frame.bytes]) }]
-  }, [])
+    if (last?.stream === frame.stream) last.bytes = Buffer.concat([last.bytes, frame.bytes])
+    else all.push({ ...frame })
+  }
+  return all
 }
 
 function stored({ stream, at, bytes }: Frame): z.output<typeof StoredFrame> {
