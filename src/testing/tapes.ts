@@ -37,7 +37,7 @@ export function loadTape(harness: Harness, file: string): Recording {
 
 /** `hidden`: what stands only on this machine, as its folders, and what is written in its place. */
 export function saveTape(file: string, program: string, { state, frames, exit }: Recording, hidden: Record<string, string> = {}): void {
-  const text = JSON.stringify({ program, state, frames: together(frames).map(stored), exit }, null, 1)
+  const text = JSON.stringify({ program, state, frames: together(frames).map(stored), exit }, null, 2)
   const shown = Object.entries(hidden).reduce((all, [from, to]) => all.replaceAll(from, to), text)
   if (shown.length > MOST_BYTES) throw new Error(`${file} would have ${shown.length} bytes; ${MOST_BYTES} is the most`)
   writeFileSync(file, `${shown}\n`)

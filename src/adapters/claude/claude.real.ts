@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs'
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { harnessContract } from '../../ports/harness.contract.ts'
@@ -129,13 +129,16 @@ describe('claude, the real program', () => {
     expect(of(refused.events, 'failed')).toMatchObject([{ reason: expect.stringContaining('ANTHROPIC_API_KEY') }])
     process.env.ANTHROPIC_BASE_URL = 'http://127.0.0.1:9'
     const dead = await new Driven(claude, scene([{ say: 'x' }])).ended
-    expect(of(dead.events, 'failed')).toMatchObject([{ reason: expect.stringContaining('ECONNREFUSED') }])
+    expect(of(dead.events, 'failed')).toMatchObject([{ reason: expect.stringMatching(/refused/i) }])
     for (const { events } of [limited, refused, dead]) expect(events.at(-1)).toMatchObject({ type: 'exited', ok: false })
   })
 
-  test('[H23] where it is denied, it edits below its folder and nothing else', async () => {
+  test('[H23] where it is denied, it edits below its folder and nothing else, whatever the repository grants', async () => {
     const cwd = temporaryFolder()
     const elsewhere = temporaryFolder()
+    // As an agent could commit it.
+    mkdirSync(join(cwd, '.claude'))
+    writeFileSync(join(cwd, '.claude/settings.json'), JSON.stringify({ permissions: { allow: ['Bash', 'Write'] } }))
     const steps: Step[] = [
       { tool: 'write', args: { path: join(cwd, 'here.txt'), content: 'x' } },
       { tool: 'write', args: { path: join(elsewhere, 'there.txt'), content: 'x' } },
@@ -143,7 +146,7 @@ describe('claude, the real program', () => {
       { say: 'over' },
     ]
     const { events } = await new Driven(claude, scene(steps, { cwd, approvals: 'deny' })).ended
-    expect([readdirSync(cwd), readdirSync(elsewhere)]).toEqual([['here.txt'], []])
+    expect([readdirSync(cwd), readdirSync(elsewhere)]).toEqual([['.claude', 'here.txt'], []])
     expect(of(events, 'tool_result').map(({ ok }) => ok)).toEqual([true, false, false])
     expect(of(events, 'text')).toContainEqual({ type: 'text', from: 'program', text: 'It was not allowed to use: Write, Bash.' })
     expect(events.at(-1)).toMatchObject({ ok: true })

@@ -154,6 +154,14 @@ describe('claude: turns', () => {
     expect(lives[0]?.told('text').map(({ text }) => text)).toEqual(['/clear', '  /clear', 'all/of it'])
   })
 
+  test('[H19] of messages that it does not take there is an end', () => {
+    const life = new Life().says(INIT)
+    const sent = Array.from({ length: 100 }, (_, i) => life.message(`${i}`)).filter(Boolean).length
+    expect(sent).toBeLessThan(100)
+    life.says({ ...RESULT, user_message_uuids: life.sent.map(({ uuid }) => uuid as string) })
+    expect(life.closed).toBe(true)
+  })
+
   test('[H19] a turn that begins by itself, after work in the background, is told too', () => {
     const life = new Life().says(INIT, RESULT, INIT, RESULT)
     expect(life.told('turn_started')).toHaveLength(2)
@@ -335,10 +343,26 @@ describe('claude: permission', () => {
     expect(JSON.stringify(life.sent)).not.toContain('xxx')
   })
 
+  test('[H24] of very many questions at once the rest is refused: none waits for an answer that cannot come', () => {
+    const life = new Life().says(INIT, ...Array.from({ length: 100 }, (_, i) => ask(`r${i}`)))
+    const asked = life.told('approval_asked').length
+    expect(asked).toBeGreaterThan(10)
+    expect(life.sent).toHaveLength(100 - asked)
+    expect(life.sent[0]).toMatchObject({ response: { request_id: `r${asked}`, response: { behavior: 'deny' } } })
+    expect(life.decide('r0', true)).toBe(true)
+  })
+
   test('[H24] a question that nobody here can answer is refused, so that it does not wait for ever', () => {
     const life = new Life().says(INIT, { type: 'control_request', request_id: 'd1', request: { subtype: 'request_user_dialog' } })
     expect(life.sent).toEqual([{ type: 'control_response', response: { subtype: 'error', request_id: 'd1', error: expect.any(String) } }])
     expect(life.events.slice(2)).toEqual([])
+  })
+
+  test('[H24] nothing is sent after the end of the input', () => {
+    const life = new Life().says(INIT, RESULT)
+    life.says(INIT, { type: 'control_request', request_id: 'd1', request: { subtype: 'elicitation' } })
+    life.says(...Array.from({ length: 100 }, (_, i) => ask(`r${i}`)))
+    expect([life.sent, life.decide('r0', true)]).toEqual([[], false])
   })
 
   test('[H23] what it was not allowed to use is told', () => {

@@ -22,8 +22,6 @@ const MCP_FILE = 'claude-mcp.json'
 
 /** Without it the program gives up on any call after 60 s; our waits take up to 240 s. */
 const TOOL_TIMEOUT_MS = 600_000
-/** How long after the last turn it waits for what still runs in the background, to tell the agent of it. */
-const BACKGROUND_WAIT_MS = 300_000
 
 /**
  * A person would have to answer, the run would go on elsewhere or later (here the end of the last turn is the end of the run), or other
@@ -101,8 +99,6 @@ export function planOf(launch: Launch, uid = process.getuid?.()): LaunchPlan {
       CLAUDE_CODE_MAX_RETRIES: '3',
       CLAUDE_CODE_STARTUP_FAILURE_RESULTS: '1',
       MCP_TOOL_TIMEOUT: String(TOOL_TIMEOUT_MS),
-      // A server that the agent started and forgot would keep the run for ever.
-      CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS: String(BACKGROUND_WAIT_MS),
       // Root may not run without questions unless it says that it is in a sandbox.
       ...(launch.approvals === 'allow' && uid === 0 ? { IS_SANDBOX: '1' } : {}),
     },

@@ -2,7 +2,7 @@ import type { HarnessEvent } from '../../ports/harness.ts'
 import { clean, clip, type Line as Printed, printable } from '../harness-shared/lines.ts'
 import { parsed } from '../harness-shared/rpc.ts'
 import { failureOf, limitOf } from './failures.ts'
-import { askUsage, type Block, isUsage, Line, type Models, type Of, refusal } from './protocol.ts'
+import { answer, askUsage, type Block, isUsage, Line, type Models, type Of, refusal } from './protocol.ts'
 import type { State } from './state.ts'
 import { totalsOf, usedSince, without } from './usage.ts'
 
@@ -119,14 +119,15 @@ function counted(state: State, models: Models, sinceResult?: Models): Read {
 }
 
 function asked(state: State, { request_id, request }: Of<'control_request'>): Read {
-  if (request.subtype !== 'can_use_tool')
-    return { state, events: [], ...(state.closed ? {} : { send: [refusal(request_id, 'Nobody is here to answer that.')] }) }
+  const reply = (text: string): Read => ({ state, events: [], send: state.closed ? [] : [text] })
+  if (request.subtype !== 'can_use_tool') return reply(refusal(request_id, 'Nobody is here to answer that.'))
   if (Object.hasOwn(state.asked, request_id)) return { state, events: [] }
+  if (Object.keys(state.asked).length >= MOST_ASKED)
+    return reply(answer(request_id, { behavior: 'deny', message: 'Too many questions are open; ask again later.' }))
   const input = JSON.stringify(request.input)
-  const all = { ...state.asked, [request_id]: input.length > LONGEST_INPUT ? null : input }
-  const kept = Object.fromEntries(Object.entries(all).slice(-MOST_ASKED))
+  const asked = { ...state.asked, [request_id]: input.length > LONGEST_INPUT ? null : input }
   const name = clip(clean(request.tool_name))
-  return { state: { ...state, asked: kept }, events: [{ type: 'approval_asked', id: request_id, name, input: clip(clean(input)) }] }
+  return { state: { ...state, asked }, events: [{ type: 'approval_asked', id: request_id, name, input: clip(clean(input)) }] }
 }
 
 export function unasked(state: State, id: string): State {
