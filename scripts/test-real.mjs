@@ -24,7 +24,7 @@ const folder = process.env.SIGNALBOX_REAL_AGENTS || (await installed())
 const versions = Object.fromEntries(names.map((name) => [name, versionOf(name)]))
 await ensureBuilt()
 
-const raw = join(RESULTS, 'vitest.json')
+const raw = join(RESULTS, `vitest-${process.pid}.json`)
 mkdirSync(RESULTS, { recursive: true })
 rmSync(raw, { force: true })
 const { code } = await run(
@@ -35,6 +35,7 @@ const { code } = await run(
   },
 )
 const tests = testsOf(raw)
+rmSync(raw, { force: true })
 const told = names.map((name) => toldOf(name))
 for (const one of told) writeFileSync(fileOf(one.program), JSON.stringify(withEarlier(one), null, 2))
 writeFileSync(REPORT, report())
