@@ -208,7 +208,7 @@ describe('codex', () => {
 
   test.each([
     ['without a time', {}, null],
-    ['with retry-after', { retryAfter: 1 }, null],
+    ['with a time to wait', { retryAfter: 600 }, expect.any(Number)],
     ['with the time of its reset', limitWithReset(), 2_000_000_000_000],
   ])('[H26] a limit of the provider is one, %s', async (_, more, resets_at) => {
     const { events } = await new Driven(codex, scene([{ error: { status: 429, times: 99, ...more } }])).ended

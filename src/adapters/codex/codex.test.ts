@@ -321,6 +321,16 @@ describe('codex, what is said to it', () => {
     expect(talk.closed).toBe(false)
   })
 
+  test('[H25] interrupted, with nothing said, it waits', () => {
+    const talk = Talk.atWork()
+    talk.interrupt()
+    talk.sent()
+    talk.hears(ended('interrupted'))
+    expect([talk.closed, talk.sent()]).toEqual([false, []])
+    expect(talk.message('go on')).toBe(true)
+    expect(talk.asked()).toEqual([begins('go on')])
+  })
+
   test('[H25] what was said before an interrupt goes along with what is said after it', () => {
     const talk = Talk.atWork()
     talk.message('before')
@@ -627,6 +637,19 @@ describe('codex, how it fails', () => {
     expect(lastOf(Talk.atWork().hears(failure({ responseTooManyFailedAttempts: { httpStatusCode: 429 } })))).toMatchObject({
       type: 'limit_reached',
     })
+  })
+
+  test('[H26] asked to wait it would be silent for as long as it takes: it is parked instead', () => {
+    const error = { message: 'Reconnecting... 1/5', codexErrorInfo: { responseStreamDisconnected: { httpStatusCode: 429 } } }
+    const talk = Talk.atWork().hears(notice('error', { threadId: 'T', willRetry: true, error }))
+    expect(talk.asked()).toEqual([['turn/interrupt', { threadId: 'T', turnId: 'turn' }]])
+    talk.hears(ended('interrupted'))
+    expect(talk.closed).toBe(true)
+    expect(talk.events.slice(-2)).toMatchObject([
+      { type: 'turn_ended', how: 'failed' },
+      { type: 'limit_reached', resets_at: 60_001 },
+    ])
+    expect(talk.exit()).toMatchObject([{ ok: false }])
   })
 
   test('[H26] that it tries again is no failure', () => {

@@ -4,7 +4,7 @@ import { answer, failure, type Message, notification, request } from '../harness
 import { newStory, type Story, tellAll } from '../harness-shared/story.ts'
 import { questionOf } from './asking.ts'
 import { begun, changesOf, ended, fieldOf, Item, plain, result, said, textOf } from './items.ts'
-import { resetOf, retryOf, troubleOf } from './trouble.ts'
+import { resetOf, retryOf, troubleOf, waitOf } from './trouble.ts'
 import { Totals, type Used, usedSince } from './usage.ts'
 
 /** In the words of `thread/start`. */
@@ -17,17 +17,16 @@ export type Opening = Record<string, string | null>
  * |-----------|-------------------------------------------------------------------------------------------------------|
  * | `waiting` | it goes with the turn that runs, or with a new one when none does                                      |
  * | `steered` | it was sent into the turn, which has not taken it up yet; when the turn ends without, it waits again   |
- * | `late`    | the turn did not take it: a new one is begun for it                                                    |
  * | `begins`  | a turn was asked for with it                                                                           |
  * | `held`    | it was said before an interrupt, and goes with what is said next                                       |
  */
 interface Letter {
   id: string
   text: string
-  way: 'waiting' | 'steered' | 'late' | 'begins' | 'held'
+  way: 'waiting' | 'steered' | 'begins' | 'held'
 }
 
-type Asked = { what: 'initialize' | 'start' | 'resume' | 'interrupt' } | { what: 'begin' | 'steer'; letter: string }
+type Asked = { what: 'initialize' | 'start' | 'resume' | 'steer' | 'interrupt' } | { what: 'begin'; letter: string }
 
 /** What it wants to know from us, and waits for. */
 interface Wish {
@@ -40,6 +39,8 @@ export interface State extends HarnessState {
   story: Story
   out: OpenLine
   err: OpenLine
+  /** When it last printed something. */
+  at: number
   opening: Opening
   session: string | null
   approvals: Approvals
@@ -61,6 +62,8 @@ export interface State extends HarnessState {
   changes: Record<string, string>
   used: Record<string, Used>
   resetsAt: number | null
+  /** The turn is being interrupted because of it. */
+  limit: HarnessEvent | null
   /** Why it cannot go on. Told when it is over: a message may still begin another turn. */
   trouble: HarnessEvent | null
   /** What it said before it was ready. */
@@ -73,8 +76,8 @@ export type Next = Step & { state: State; send: string[] }
 
 const MOST_LETTERS = 20
 const MOST_WISHES = 50
-const MOST_CHANGES = 50
-const MOST_THREADS = 50
+const MOST_CHANGES = 20
+const MOST_THREADS = 20
 const MOST_EARLY = 50
 const LONGEST_KEPT = 8_000
 
@@ -109,6 +112,7 @@ export function newState(given: { opening: Opening; session: string | null; appr
     story: newStory(),
     out: noLine(),
     err: noLine(),
+    at: 0,
     asked: { [FIRST_ID]: { what: 'initialize' } },
     next: FIRST_ID + 1,
     thread: null,
@@ -121,6 +125,7 @@ export function newState(given: { opening: Opening; session: string | null; appr
     changes: {},
     used: {},
     resetsAt: null,
+    limit: null,
     trouble: null,
     early: [],
     over: false,
@@ -250,8 +255,9 @@ function answered(before: State, id: string, { result, error }: { result?: unkno
       return error === undefined ? opened(state, result, 'it does not say which thread it is') : openAnew(state, error)
     case 'begin':
       return error === undefined ? stay(dropLetter(state, asked.letter)) : fail(state, `Codex takes no work: ${error}`)
+    // Refused, it has not been taken up when the turn ends, and then begins another.
     case 'steer':
-      return error === undefined ? stay(state) : onward(move(state, asked.letter, 'steered', 'late'))
+      return stay(state)
     case 'interrupt':
       return error === undefined ? stay(state) : onward({ ...state, interrupt: null })
   }
@@ -300,15 +306,12 @@ function begin(state: State): Next {
 const steer = (id: string) => (state: State) => {
   const letter = state.letters.find((one) => one.id === id) as Letter
   const params = { threadId: state.thread, expectedTurnId: state.turn, ...inputOf(letter) }
-  return ask(move(state, id, 'waiting', 'steered'), { what: 'steer', letter: id }, 'turn/steer', params)
+  const letters = state.letters.map((one) => (one === letter ? { ...one, way: 'steered' as const } : one))
+  return ask({ ...state, letters }, { what: 'steer' }, 'turn/steer', params)
 }
 
 /** By its id the turn says when it takes the text up. */
 const inputOf = ({ id, text }: Letter) => ({ clientUserMessageId: id, input: [{ type: 'text', text }] })
-
-function move(state: State, id: string, from: Letter['way'], to: Letter['way']): State {
-  return { ...state, letters: state.letters.map((letter) => (letter.id === id && letter.way === from ? { ...letter, way: to } : letter)) }
-}
 
 function dropLetter(state: State, id: string): State {
   return { ...state, letters: state.letters.filter((letter) => letter.id !== id) }
@@ -343,11 +346,18 @@ const NOTICES: Record<string, (state: State, params: Params) => Next> = {
   'item/completed': (state, { item }) => withItem(state, item, itemEnded),
   'account/rateLimits/updated': (state, { rateLimits }) => stay({ ...state, resetsAt: resetOf(rateLimits, state.resetsAt) }),
   // When it does not try again, the end of the turn says so too.
-  error: (state, { error, willRetry }) => (willRetry === true ? tell(state, [said('program', retryOf(error))]) : stay(state)),
+  error: (state, { error, willRetry }) => (willRetry === true ? retrying(state, error) : stay(state)),
   warning: (state, { message }) => tell(state, [said('program', textOf(message))]),
   configWarning: (state, { summary, details }) => tell(state, [said('program', [summary, details].map(textOf).filter(Boolean).join('\n'))]),
   'mcpServer/startupStatus/updated': (state, { name, status, error }) =>
     status === 'failed' ? tell(state, [said('error', `The MCP server "${textOf(name)}" did not start: ${textOf(error)}`)]) : stay(state),
+}
+
+/** Asked by its provider to wait, it would do so in silence for as long as the provider says, which it does not tell. */
+function retrying(state: State, error: unknown): Next {
+  const told = tell(state, [said('program', retryOf(error))])
+  const limit = state.turn ? waitOf(error, state.at) : undefined
+  return limit ? then(told, (now) => onward({ ...now, limit, interrupt: 'wanted' })) : told
 }
 
 function turnStarted(state: State, turn: string): Next {
@@ -359,17 +369,11 @@ function turnStarted(state: State, turn: string): Next {
 
 function turnEnded(state: State, status: string, error: unknown): Next {
   if (!state.thread || state.over) return stay(state)
-  const last = status === 'completed' || status === 'interrupted' ? status : 'failed'
-  const trouble = last === 'failed' ? troubleOf(error, state.resetsAt) : null
-  const now: State = {
-    ...state,
-    turn: null,
-    interrupt: null,
-    last,
-    trouble,
-    changes: {},
-    letters: state.letters.map(afterTurn(state, last)),
-  }
+  const limit = status === 'interrupted' ? state.limit : null
+  const last = !limit && (status === 'completed' || status === 'interrupted') ? status : 'failed'
+  const trouble = last === 'failed' ? (limit ?? troubleOf(error, state.resetsAt)) : null
+  const letters = state.letters.map(afterTurn(state, last))
+  const now: State = { ...state, turn: null, interrupt: null, limit: null, last, trouble, changes: {}, letters }
   const open = state.story.open.map((id) => result(id, false, 'It had not ended when the turn did.'))
   return then(tell(now, [{ type: 'turn_started' }, ...open, { type: 'turn_ended', how: last }]), afterwards)
 }
@@ -418,6 +422,7 @@ function counted(state: State, { threadId, tokenUsage }: Params): Next {
 }
 
 function without<T>(all: Record<string, T>, key: string): Record<string, T> {
+  if (!Object.hasOwn(all, key)) return all
   return Object.fromEntries(Object.entries(all).filter(([one]) => one !== key))
 }
 

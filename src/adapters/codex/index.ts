@@ -17,11 +17,11 @@ export const codex: Harness = {
   probe: () => probeProgram(PROGRAM),
   launch: plan,
   begin: () => newState({ opening: {}, session: null, approvals: 'deny', brief: '' }),
-  decode(kept, { stream, bytes }): Step {
+  decode(kept, { stream, at, bytes }): Step {
     const state = kept as State
     if (stream === 'in') return { state, events: [] }
     const { lines, open } = takeLines(state[stream], bytes)
-    return all({ ...state, [stream]: open }, lines, stream)
+    return all({ ...state, at, [stream]: open }, lines, stream)
   },
   message: (kept, text) => addLetter(kept as State, text),
   interrupt: (kept) => wantInterrupt(kept as State),

@@ -4,12 +4,23 @@ import { fieldOf, plain, textOf } from './items.ts'
 
 /** Why a turn failed, for a person; a limit of the provider is told as one. `resetsAt` is what was heard of the limits before. */
 export function troubleOf(error: unknown, resetsAt: number | null): HarnessEvent {
-  const info = fieldOf(error, 'codexErrorInfo')
+  const { kind, status } = kindOf(error)
   const message = messageOf(error)
-  const kind = typeof info === 'string' ? info : textOf(Object.keys(Object(info ?? {}))[0])
-  const status = Number(fieldOf(fieldOf(info, kind), 'httpStatusCode') ?? 0)
-  if (LIMITS.has(kind) || status === 429) return { type: 'limit_reached', message: plain(message), resets_at: resetsAt }
+  if (LIMITS.has(kind) || status === 429)
+    return { type: 'limit_reached', message: plain(status === 429 ? TOO_MANY : message), resets_at: resetsAt }
   return { type: 'failed', reason: plain(reasonOf(kind, status, message)) }
+}
+
+/** When it is asked to wait: it will be tried again in a minute, as it does not say for how long. */
+export function waitOf(error: unknown, at: number): HarnessEvent | undefined {
+  if (kindOf(error).status !== 429) return undefined
+  return { type: 'limit_reached', message: TOO_MANY, resets_at: Math.round(at) + 60_000 }
+}
+
+function kindOf(error: unknown): { kind: string; status: number } {
+  const info = fieldOf(error, 'codexErrorInfo')
+  const kind = typeof info === 'string' ? info : textOf(Object.keys(Object(info ?? {}))[0])
+  return { kind, status: Number(fieldOf(fieldOf(info, kind), 'httpStatusCode') ?? 0) }
 }
 
 /** What it says while it tries again. */
@@ -17,6 +28,9 @@ export function retryOf(error: unknown): string {
   const details = textOf(fieldOf(error, 'additionalDetails'))
   return details ? `${messageOf(error)} (${details})` : messageOf(error)
 }
+
+/** What Codex says of it is how often it tried. */
+const TOO_MANY = 'The provider takes no more requests for now (429 Too Many Requests).'
 
 const LIMITS = new Set(['usageLimitExceeded', 'rateLimitExceeded', 'sessionBudgetExceeded'])
 
