@@ -1,4 +1,6 @@
+import { writeFileSync } from 'node:fs'
 import { connect as connectSocket } from 'node:net'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { socketPath } from '../../src/daemon/home.ts'
@@ -71,6 +73,34 @@ describe('when there is no daemon', () => {
     await daemon.start()
     expect((await pipe.request(INITIALIZE.method, INITIALIZE.params)).result.serverInfo.name).toBe('signalbox')
     expect(await pipe.call('agent_me')).toMatchObject({ handle: 'owner' })
+  })
+})
+
+describe('whose token it is', () => {
+  test('the one in the file that SIGNALBOX_TOKEN_FILE names', async () => {
+    await daemon.start()
+    const file = join(daemon.home, 'a.token')
+    const { token } = await daemon.call('agent_invite', { name: 'ann', role: 'worker' })
+    writeFileSync(file, `${token}\n`, { mode: 0o600 })
+    const pipe = await open([], { SIGNALBOX_TOKEN_FILE: file })
+    expect(await pipe.call('agent_me')).toMatchObject({ handle: expect.stringContaining('ann') })
+  })
+
+  test('a file that is gone is not replaced by the owner', async () => {
+    await daemon.start()
+    const pipe = new Pipe(daemon, NO_START, { SIGNALBOX_TOKEN_FILE: join(daemon.home, 'nothing.token') })
+    pipes.push(pipe)
+    const refused = await pipe.request(INITIALIZE.method, INITIALIZE.params)
+    expect(refused.error.message).toContain('There is no token in')
+  })
+
+  test('in a run it starts no daemon, but waits for the one that is away', async () => {
+    const pipe = new Pipe(daemon, ['--admin'], { SIGNALBOX_RUN: 'run_1' })
+    pipes.push(pipe)
+    const answer = pipe.request(INITIALIZE.method, INITIALIZE.params)
+    await daemon.start()
+    expect((await answer).result.serverInfo.name).toBe('signalbox')
+    expect(startedPid(daemon.home)).toBe(daemon.pid)
   })
 })
 

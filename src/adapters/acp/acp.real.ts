@@ -2,20 +2,30 @@ import { describe, expect, test } from 'vitest'
 import { harnessContract } from '../../ports/harness.contract.ts'
 import { Driven, temporaryFolder } from '../../testing/harness.ts'
 import type { RealProgram } from '../../testing/real-programs.ts'
+import type { Step } from '../../testing/scripted-model/index.ts'
 import { acp } from './index.ts'
 import { of, RealScenes, said } from './real-scenes.ts'
 
-const PROGRAMS: RealProgram[] = ['claude-agent-acp', 'codex-acp']
+const touch = 'touch asked-for'
+/** Codex runs a command without asking, where it cannot write; its model has to want more. */
+const escalated = { cmd: touch, sandbox_permissions: 'require_escalated', justification: 'as the test says' }
 
-describe.each(PROGRAMS)('acp with %s', (program) => {
+const PROGRAMS: [RealProgram, Step][] = [
+  ['claude-agent-acp', { tool: 'bash', args: { command: touch } }],
+  ['codex-acp', { tool: 'exec_command', args: escalated }],
+]
+
+describe.each(PROGRAMS)('acp with %s', (program, asking) => {
   const scenes = new RealScenes(program)
 
   harnessContract({
     harness: acp,
     scene: () => scenes.scene([{ say: 'hello' }]),
-    program: scenes.live(),
+    program: scenes.live(asking),
     hostileLines: ['{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}'],
   })
+
+  scenes.findsOurTools(acp)
 
   test('[H31] an interrupted one waits, and goes on with the next message to a good end', async () => {
     const sleeps = { say: 'READY', tool: 'bash', args: { command: `python3 -c 'import time; time.sleep(60)'` } }
@@ -43,7 +53,6 @@ describe.each(PROGRAMS)('acp with %s', (program) => {
   })
 
   test('[H35] a limit of the provider is told as one', async () => {
-    process.env.CLAUDE_CODE_MAX_RETRIES = '1'
     const { events } = await new Driven(acp, scenes.scene([{ error: { status: 429, times: 999 } }])).ended
     expect(of(events, 'limit_reached')).toHaveLength(1)
     expect(of(events, 'failed')).toEqual([])

@@ -46,18 +46,34 @@ export class RealScenes {
     const played = PROGRAMS.find(({ name }) => name === this.program)
     if (!played) throw new Error(`nothing says how ${this.program} is played`)
     Object.assign(process.env, played.configure(home, this.model.url), { HOME: home, PATH: realPath() })
-    const options = played.options?.() ?? {}
-    return { options, brief: `Do this. ${script(steps)}`, ...(played.model ? { model: played.model } : {}), ...more }
+    // It tries a refused key for three minutes.
+    process.env.CLAUDE_CODE_MAX_RETRIES = '1'
+    const brief = `Do this. ${script(steps)}`
+    const model = played.model ? { model: played.model } : {}
+    return { options: played.options?.() ?? {}, brief, token: this.daemon.token, ...model, ...more }
   }
 
-  live(): Live {
+  live(asking: Step = { tool: 'bash', args: { command: 'touch asked-for' } }): Live {
     return {
       endsWell: () => this.scene(ENDS_WELL),
       fails: () => this.scene(FAILS),
       stays: () => this.scene(STAYS),
       listens: () => this.scene([WORKS_A_WHILE, { say: 'first' }, { listen: true }, { say: 'That is all.' }]),
-      asks: () => this.scene([{ tool: 'bash', args: { command: 'touch asked-for' } }, { say: 'over' }]),
+      asks: () => this.scene([asking, { say: 'over' }]),
     }
+  }
+
+  /** Denied whatever asks, and yet they are called. */
+  findsOurTools(harness: Harness): void {
+    test('[H37] our tools are there, and nobody is asked for them', async () => {
+      const steps: Step[] = [{ tool: 'mcp:signalbox.agent_me', args: {} }, { say: 'It says {{last}}' }]
+      for (const approvals of ['allow', 'ask', 'deny'] as const) {
+        const { events } = await new Driven(harness, this.scene(steps, { approvals })).ended
+        expect(of(events, 'approval_asked')).toEqual([])
+        expect(of(events, 'tool_result')).toMatchObject([{ ok: true, output: expect.stringContaining('owner') }])
+        expect(said(events).at(-1)).toContain('owner')
+      }
+    })
   }
 
   /** What is told without the program in `npm test`. */

@@ -66,4 +66,5 @@ describe('gemini, the real program', () => {
   })
 })
 
+scenes.findsOurTools(gemini)
 scenes.recordTapes(gemini)
