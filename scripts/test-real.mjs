@@ -24,7 +24,7 @@ const folder = process.env.SIGNALBOX_REAL_AGENTS || (await installed())
 const versions = Object.fromEntries(names.map((name) => [name, versionOf(name)]))
 await ensureBuilt()
 
-const raw = join(RESULTS, 'vitest.json')
+const raw = join(RESULTS, `vitest-${process.pid}.json`)
 mkdirSync(RESULTS, { recursive: true })
 rmSync(raw, { force: true })
 const { code } = await run(
@@ -35,9 +35,10 @@ const { code } = await run(
   },
 )
 const tests = testsOf(raw)
+rmSync(raw, { force: true })
 const told = names.map((name) => toldOf(name))
-for (const one of told) if (passedOn.length === 0) writeFileSync(join(RESULTS, `${one.program}.json`), JSON.stringify(one, null, 2))
-if (passedOn.length === 0) writeFileSync(REPORT, report())
+for (const one of told) writeFileSync(fileOf(one.program), JSON.stringify(withEarlier(one), null, 2))
+writeFileSync(REPORT, report())
 summarise()
 
 /** The folder with the pinned programs. One whose install did not come to its end has no mark, and is made anew. */
@@ -101,6 +102,7 @@ function testsOf(file) {
 }
 
 function toldOf(program) {
+  const date = new Date().toISOString().slice(0, 10)
   const scenarios = tests
     .filter(({ file, fullName }) => file.startsWith('test/real-agents/') && fullName.trim().startsWith(`${program} `))
     .map(({ title, passed, ms, real, why }) => ({
@@ -108,24 +110,29 @@ function toldOf(program) {
       result: passed ? (real?.notPossible ? 'not possible' : 'passed') : 'failed',
       seconds: real?.seconds ?? Math.round(ms / 100) / 10,
       detail: passed ? (real?.notPossible ?? real?.detail ?? '') : why,
+      date,
     }))
-  const { adapter } = programs[program]
-  const contract = tests.filter(({ file }) => file.startsWith(`src/adapters/${adapter}/`))
-  return {
-    program,
-    version: versions[program],
-    date: new Date().toISOString().slice(0, 10),
-    scenarios,
-    adapter: {
-      name: adapter,
-      passed: contract.filter(({ passed }) => passed).length,
-      failed: contract.filter(({ passed }) => !passed).map(({ fullName }) => fullName),
-    },
-  }
+  const contract = tests.filter(({ file }) => file.startsWith(`src/adapters/${programs[program].adapter}/`))
+  const failed = contract.filter(({ passed }) => !passed).map(({ fullName }) => fullName)
+  return { program, version: versions[program], scenarios, adapter: { passed: contract.length - failed.length, failed } }
+}
+
+function fileOf(program) {
+  return join(RESULTS, `${program}.json`)
+}
+
+/** What was not run this time holds as it was, as long as it was the same version. */
+function withEarlier(one) {
+  const text = readIfThere(fileOf(one.program))
+  const earlier = text === undefined ? undefined : JSON.parse(text)
+  if (earlier?.version !== one.version) return one
+  const now = new Map([...earlier.scenarios, ...one.scenarios].map((row) => [row.scenario, row]))
+  const ranNone = one.adapter.passed + one.adapter.failed.length === 0
+  return { ...one, scenarios: [...now.values()], adapter: ranNone ? earlier.adapter : one.adapter }
 }
 
 function report() {
-  const kept = Object.keys(programs).flatMap((name) => readIfThere(join(RESULTS, `${name}.json`)) ?? [])
+  const kept = Object.keys(programs).flatMap((name) => readIfThere(fileOf(name)) ?? [])
   const all = kept.map((text) => JSON.parse(text)).filter(({ program, version }) => packages[programs[program].package] === version)
   const rows = [...new Set(all.flatMap(({ scenarios }) => scenarios.map(({ scenario }) => scenario)))]
   const cell = ({ scenarios }, row) => scenarios.find(({ scenario }) => scenario === row)
@@ -140,7 +147,7 @@ What cannot be done with a program was made sure to be refused in words.
 
 ${line(['program', 'package', 'version', 'tried on', 'adapter tests'])}
 |---|---|---|---|---|
-${all.map((one) => line([programs[one.program].title, `\`${programs[one.program].package}\``, one.version, one.date, adapterCell(one)])).join('\n')}
+${all.map((one) => line([programs[one.program].title, `\`${programs[one.program].package}\``, one.version, triedOn(one), adapterCell(one)])).join('\n')}
 
 ${line(['', ...all.map(({ program }) => `\`${program}\``)])}
 |---|${all.map(() => '---|').join('')}
@@ -152,6 +159,11 @@ ${line(['program', 'scenario', 'result', 'what'])}
 |---|---|---|---|
 ${notes.join('\n')}
 `
+}
+
+function triedOn({ scenarios }) {
+  const dates = [...new Set(scenarios.map(({ date }) => date))].sort()
+  return dates.length > 1 ? `${dates[0]} to ${dates.at(-1)}` : (dates[0] ?? 'never')
 }
 
 function adapterCell({ adapter }) {

@@ -131,7 +131,13 @@ const byGoogle = (seconds: number) => ({
   }),
 })
 
-const byAnyone = (seconds: number) => ({ status: 429, retryAfter: seconds })
+/** Told a Retry-After, opencode waits that long by itself, without a word; only what it says itself can be known. */
+const byAnyone = (seconds: number) => ({
+  status: 429,
+  body: JSON.stringify({
+    error: { type: 'rate_limit_exceeded', code: 'rate_limit_exceeded', message: `Rate limit reached. Please try again in ${seconds}s.` },
+  }),
+})
 
 export const PROGRAMS: Played[] = [
   { name: 'claude', harness: 'claude', configure: forClaude, limit: byAnthropic },

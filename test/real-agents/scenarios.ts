@@ -4,8 +4,7 @@ import { expect } from 'vitest'
 import type { RealProgram } from '../../src/testing/real-programs.ts'
 import { type Fault, type Step, script } from '../../src/testing/scripted-model/index.ts'
 import { kill, survivors } from '../../src/testing/survivors.ts'
-import { until } from '../e2e/support.ts'
-import { processesWith, type Site } from './site.ts'
+import { processesWith, type Site, until } from './site.ts'
 
 /** What a scenario found beside having passed. */
 export interface Finding {
@@ -47,7 +46,7 @@ export const SCENARIOS: Scenario[] = [
       const began = performance.now()
       const wait = (task_id: string): Step => ({ tool: 'mcp:signalbox.task_wait', args: { task_id, timeout_seconds: 100 } })
       const begun = await site.begin((task) => [wait(task), commit, review, end])
-      await site.succeeded(begun, 240)
+      await site.succeeded(begun, 400)
       const result = (await site.transcript(begun.task)).find(({ kind, body }) => kind === 'tool_result' && body.includes('timed_out'))
       expect(result?.body).toMatch(/WAIT_TIMEOUT|timed_out/)
       return { seconds: Math.round((performance.now() - began) / 1_000), detail: result.body.slice(0, 100) }

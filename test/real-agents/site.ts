@@ -7,7 +7,7 @@ import { realPath } from '../../src/testing/real-programs.ts'
 import { type Model, type Step, script, startModel } from '../../src/testing/scripted-model/index.ts'
 import { survivors } from '../../src/testing/survivors.ts'
 import { repository } from '../chaos/kill-runs.ts'
-import { databaseOf, rows, until } from '../e2e/support.ts'
+import { databaseOf, rows } from '../e2e/support.ts'
 import type { Played } from './programs.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: tests read the answer's fields by name
@@ -24,7 +24,9 @@ const SETTINGS = {
   'runs.max_per_host': 40,
   'runs.max_per_project': 40,
 }
-const OVER_WITHIN_S = 120
+const OVER_WITHIN_S = 300
+const PATIENCE_MS = 180_000
+const LOOK_EVERY_MS = 100
 
 /** One program, as a user has it: its own home and configuration, a model of its own, and the whole product on loopback. */
 export class Site {
@@ -187,6 +189,15 @@ export class Site {
     const { status, attention, attention_detail } = await this.get(task_id)
     const task = JSON.stringify({ status, attention, attention_detail })
     return [task, JSON.stringify(runs), ...entries, `asked the model: ${asked.join(', ')}`, this.daemon.log.slice(-2_000)].join('\n')
+  }
+}
+
+/** A program of some hundred megabytes takes its time on a machine that does much else. */
+export async function until(holds: () => unknown, otherwise: () => Promise<string>): Promise<void> {
+  const deadline = performance.now() + PATIENCE_MS
+  while (!(await holds())) {
+    if (performance.now() > deadline) throw new Error(`this never came true: ${await otherwise()}`)
+    await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS))
   }
 }
 
