@@ -70,6 +70,8 @@ export interface Signs {
   ready?: { event: string } | { shows: RegExp }
   /** The same for a prompt that it took. The file of an event has it as `prompt`. */
   submitted?: { event: string } | { shows: RegExp }
+  /** While a long text stands in its box, and was not taken: Enter can answer nothing else then. */
+  holds?: RegExp
   /** Questions that Enter would answer. */
   dialogs: { shows: RegExp; what: string }[]
 }

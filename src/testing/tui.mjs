@@ -7,6 +7,7 @@
 //   draft      what stands in the box already
 //   pastes     false: it does not ask for bracketed pastes
 //   silent     it has no hooks
+//   unfolds    it shows what it took
 //   log        where it writes down each prompt that it took, one JSON a line
 //   strays     starts processes that try to get away
 import { spawn, spawnSync } from 'node:child_process'
@@ -51,6 +52,7 @@ function submit() {
   box = ''
   if (plan.log) appendFileSync(plan.log, `${JSON.stringify(prompt)}\n`)
   tell('UserPromptSubmit', { prompt })
+  if (plan.unfolds) said.push(...prompt.split('\n').slice(-3))
   said.push(`● took ${prompt.length} characters`)
   draw()
 }

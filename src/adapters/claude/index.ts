@@ -9,7 +9,7 @@ import { answer, interruption, userMessage } from './protocol.ts'
 import { readLine, unasked } from './read.ts'
 import { begun, type State } from './state.ts'
 
-const Options = z.strictObject({ approvals: z.enum(APPROVALS).optional() })
+const Options = z.strictObject({})
 
 const MOST_WAITING = 50
 

@@ -16,11 +16,17 @@ export interface Attended {
 const TICK_MS = 100
 /** A program that has drawn itself and says nothing waits for input. */
 const QUIET_MS = 1_500
+/** For so long it must have taken prompts: some draw their box first, and ask something a moment later. */
+const SURE_MS = 1_000
 /** Until a program has drawn what was pasted, and then drawn all of it. */
 const SHOWN_MS = 15_000
 const STILL_MS = 300
 /** After each Enter, before the next one. The first is the longest that a hook was seen to take, twice. */
 const TAKEN_MS = [3_000, 4_000, 6_000]
+/** What has left the box is being taken; a long text is drawn before the program says so. */
+const DRAWN_MS = 15_000
+/** Of its last line: more may stand on the next one. */
+const SEEN_CHARACTERS = 30
 
 /** What ends a paste before its end, and everything else that is a key and no letter. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not pass
@@ -43,6 +49,7 @@ export async function ready(
   const { line } = attended
   let told = ''
   let since = performance.now()
+  let readySince: number | undefined
   let mark: string | undefined
   while (!signal.aborted) {
     if ((await attended.look()).state !== 'running') return 'gone'
@@ -53,8 +60,10 @@ export async function ready(
     const dialog = screen && dialogOn(screen, signs)
     if (dialog && dialog !== told) onDialog(dialog)
     told = dialog ?? ''
-    if (!dialog && screen?.text && isReady(screen, signs, performance.now() - since)) return 'ready'
-    await news(line, version, signal, waitsForFile(signs.ready) || !signs.ready ? TICK_MS : undefined)
+    const takes = !dialog && screen?.text && isReady(screen, signs, performance.now() - since)
+    readySince = takes ? (readySince ?? performance.now()) : undefined
+    if (readySince !== undefined && performance.now() - readySince >= SURE_MS) return 'ready'
+    await news(line, version, signal, takes || waitsForFile(signs.ready) || !signs.ready ? TICK_MS : undefined)
     if (line.over) return 'gone'
   }
   return 'gone'
@@ -97,9 +106,10 @@ async function taking(
 ): Promise<Delivery | 'again'> {
   const { line } = attended
   const { submitted } = signs
-  const until = performance.now() + patienceMs
+  const began = performance.now()
+  const until = () => began + (now && mayEnterAgain(now, shown, signs) ? patienceMs : DRAWN_MS)
   let now: Screen | undefined = shown
-  while (performance.now() < until && !line.over) {
+  while (performance.now() < until() && !line.over) {
     const { version } = line
     if (submitted && 'event' in submitted) {
       const told = payloads(signs.hooks, submitted.event)
@@ -110,18 +120,31 @@ async function taking(
     now = await attended.screen()
     if (submitted && 'shows' in submitted && now && submitted.shows.test(now.text) && !submitted.shows.test(shown.text))
       return { state: 'sent' }
+    if (now && !waitsForFile(submitted) && hasLeftTheBox(now, shown, text, signs)) return { state: 'sent' }
     await news(
       line,
       version,
-      AbortSignal.timeout(Math.max(1, Math.ceil(until - performance.now()))),
+      AbortSignal.timeout(Math.max(1, Math.ceil(until() - performance.now()))),
       waitsForFile(submitted) ? TICK_MS : undefined,
     )
   }
   if (!now || (await attended.look()).state !== 'running') return failed('The program ended.')
   const dialog = dialogOn(now, signs)
   if (dialog) return { state: 'not_verified', detail: `It asks something: ${dialog}` }
-  if (waitsForFile(submitted) || now.mark === shown.mark) return 'again'
+  if (mayEnterAgain(now, shown, signs)) return 'again'
   return { state: 'not_verified', detail: 'Enter was pressed and the screen changed; whether the program took the prompt is not known.' }
+}
+
+/** The text still stands there as it did, or the program, which would have said so, has not taken it. */
+function mayEnterAgain(now: Screen, shown: Screen, { submitted, holds }: Signs): boolean {
+  return waitsForFile(submitted) || now.mark === shown.mark || (holds?.test(shown.text) === true && holds.test(now.text))
+}
+
+/** It stood there folded, and stands now unfolded among what was said: a short turn may be over before anybody sees that it is one. */
+function hasLeftTheBox(now: Screen, shown: Screen, text: string, { holds }: Signs): boolean {
+  const end = text.trim().split('\n').at(-1)?.trim().slice(0, SEEN_CHARACTERS)
+  if (!holds || !end) return false
+  return holds.test(shown.text) && !holds.test(now.text) && !shown.text.includes(end) && now.text.includes(end)
 }
 
 export function taken(text: string, { submitted, hooks }: Signs): boolean | undefined {

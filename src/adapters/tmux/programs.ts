@@ -47,6 +47,7 @@ const CLAUDE: Facts = {
         hooks: `${folder}/${HOOKS}`,
         ready: { event: 'SessionStart' },
         submitted: { event: 'UserPromptSubmit' },
+        holds: /\[Pasted text/,
         dialogs: [
           {
             shows: /trust (?:the files in )?this folder|Is this a project you created or one you trust/i,
@@ -86,6 +87,7 @@ const CODEX: Facts = {
     signs: {
       ready: { shows: /^\s*[›>] /m },
       submitted: { shows: /esc to interrupt/i },
+      holds: /\[Pasted Content/,
       dialogs: [
         { shows: /Do you trust the contents of this directory|allow Codex to work in this folder/i, what: 'whether you trust this folder' },
         { shows: /Sign in with ChatGPT|Provide your own API key/i, what: 'you to sign in' },
@@ -125,6 +127,7 @@ const GEMINI: Facts = {
     signs: {
       ready: { shows: /Type your message/i },
       submitted: { shows: /esc to cancel/i },
+      holds: /\[Pasted Text/,
       dialogs: [
         { shows: /Do you trust (?:the files in )?this folder/i, what: 'whether you trust this folder' },
         { shows: /How would you like to authenticate|Get started/i, what: 'you to sign in' },
@@ -164,6 +167,7 @@ const OPENCODE: Facts = {
     signs: {
       ready: { shows: /Ask anything|ctrl\+p/i },
       submitted: { shows: /esc interrupt/i },
+      holds: /\[Pasted/,
       dialogs: [{ shows: /Permission required/i, what: 'for a permission' }],
     },
   }),

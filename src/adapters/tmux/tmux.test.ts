@@ -199,6 +199,15 @@ describe.skipIf(withoutTmux)('tmux', () => {
     expect(await terminal.deliver(one, 'do it', QUIET)).toEqual({ state: 'failed', detail: 'Nothing runs in that terminal.' })
   })
 
+  test('[TM5] a program that has no other sign, but shows what it took, is believed that', async () => {
+    const signs: Signs = { dialogs: [], ready: { shows: /ready/ }, submitted: { shows: /never shown/ }, holds: /\[Pasted text/ }
+    const text = `${'line\n'.repeat(100)}the last line of it`
+    const shows = await opened({ silent: true, unfolds: true, swallow: 1 })
+    await shows.ready(() => {}, signs)
+    expect(await shows.terminal.deliver(shows.one, text, signs)).toEqual({ state: 'sent' })
+    expect(shows.prompts()).toEqual([text])
+  })
+
   test('[TM6] (F11) a dialog is told, not answered; when a person has answered it, it goes on', async () => {
     const { terminal, one, ready, signs, prompts } = await opened({ dialog: true, startMs: 100 })
     const dialogs: string[] = []

@@ -34,7 +34,7 @@ export const open = defineTool({
   description: "Open the terminal of a PAIR task: an agent program in the task's worktree, with our tools. Returns how to attach to it.",
   input: Opening,
   output: z.strictObject({ created: z.boolean(), session: SessionView }),
-  example: { task_id: 'T-1', program: 'claude' },
+  example: { task_id: 'T-3', program: 'claude' },
   impact: 'write',
   profile: 'pair_worker',
   async prepare(ctx, { task_id, program }) {
@@ -84,7 +84,7 @@ export const exists = defineTool({
     session: SessionView.nullable().describe('The newest one of the task'),
     programs: z.array(z.strictObject({ name: z.string(), title: z.string(), available: z.boolean(), install: z.string().nullable() })),
   }),
-  example: { task_id: 'T-1' },
+  example: { task_id: 'T-3' },
   impact: 'read',
   profile: 'viewer',
   async look(ctx, { task_id }) {
@@ -121,7 +121,7 @@ export const read = defineTool({
     cut: z.boolean().describe('The oldest lines were left out'),
     reason: z.string().nullable(),
   }),
-  example: { task_id: 'T-1' },
+  example: { task_id: 'T-3' },
   impact: 'read',
   profile: 'viewer',
   async look(ctx, { task_id, history, unlike, wait_seconds }) {
@@ -144,7 +144,7 @@ export const close = defineTool({
   description: 'End the terminal of a task with everything that was started in it. The worktree and what is in it stay.',
   input: z.strictObject({ task_id: TaskId }),
   output: z.strictObject({ closed: z.boolean().describe('False: it is still being ended'), session: SessionView }),
-  example: { task_id: 'T-1' },
+  example: { task_id: 'T-3' },
   impact: 'destructive',
   profile: 'pair_worker',
   async run(ctx, { task_id }) {
@@ -170,7 +170,7 @@ export const type = defineTool({
     keys: z.array(z.enum(KEYS)).max(50).default([]),
   }),
   output: z.strictObject({ typed: z.boolean().describe('False: it is still being done') }),
-  example: { task_id: 'T-1', text: 'yes', keys: ['Enter'] },
+  example: { task_id: 'T-3', text: 'yes', keys: ['Enter'] },
   impact: 'write',
   profile: 'pair_worker',
   async run(ctx, { task_id, text, keys }) {
