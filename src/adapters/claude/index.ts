@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { APPROVALS, type Harness, type HarnessEvent, MOST_TEXT, type Step } from '../../ports/harness.ts'
+import { type Harness, type HarnessEvent, MOST_TEXT, type Step } from '../../ports/harness.ts'
 import { conclude } from '../harness-shared/ending.ts'
 import { clean, clip, type Line, lastLine, printable, takeLines } from '../harness-shared/lines.ts'
 import { probeProgram } from '../harness-shared/program.ts'
