@@ -88,6 +88,8 @@ describe.skipIf(leftOut('tmux', 'terminals'))('a terminal with a real daemon', (
     const [run] = readdirSync(join(daemon.home, 'runs'))
     const token = readFileSync(join(daemon.home, 'runs', run as string, 'token'), 'utf8')
     expect(await daemon.call('agent_me', {}, token)).toMatchObject({ id: session.agent_id })
+    // The program says that it took the prompt before it shows so.
+    await site.shows(task, 'took')
     const { mark } = await daemon.call('session_read', { task_id: task })
     const next = daemon.call('session_read', { task_id: task, unlike: mark })
     await daemon.call('session_type', { task_id: task, text: 'hello there' })
@@ -151,6 +153,7 @@ describe.skipIf(leftOut('tmux', 'terminals'))('a terminal with a real daemon', (
     const second = await daemon.call('session_open', { task_id: task })
     expect(second).toMatchObject({ created: true, session: { agent_id: first.session.agent_id } })
     await site.prompt(task, 'sent')
+    await site.shows(task, 'took')
     await daemon.call('session_type', { task_id: task, keys: ['C-c'] })
     await site.state(task, 'closed')
     expect(await site.session(task)).toMatchObject({ reason: 'Its program ended with code 130.' })
