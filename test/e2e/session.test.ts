@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -88,6 +88,8 @@ describe.skipIf(leftOut('tmux', 'terminals'))('a terminal with a real daemon', (
     const [run] = readdirSync(join(daemon.home, 'runs'))
     const token = readFileSync(join(daemon.home, 'runs', run as string, 'token'), 'utf8')
     expect(await daemon.call('agent_me', {}, token)).toMatchObject({ id: session.agent_id })
+    // The program says that it took the prompt before it shows so.
+    await site.shows(task, 'took')
     const { mark } = await daemon.call('session_read', { task_id: task })
     const next = daemon.call('session_read', { task_id: task, unlike: mark })
     await daemon.call('session_type', { task_id: task, text: 'hello there' })
@@ -151,6 +153,7 @@ describe.skipIf(leftOut('tmux', 'terminals'))('a terminal with a real daemon', (
     const second = await daemon.call('session_open', { task_id: task })
     expect(second).toMatchObject({ created: true, session: { agent_id: first.session.agent_id } })
     await site.prompt(task, 'sent')
+    await site.shows(task, 'took')
     await daemon.call('session_type', { task_id: task, keys: ['C-c'] })
     await site.state(task, 'closed')
     expect(await site.session(task)).toMatchObject({ reason: 'Its program ended with code 130.' })
@@ -183,7 +186,8 @@ describe.skipIf(leftOut('tmux', 'terminals'))('a terminal with a real daemon', (
     const { SIGNALBOX_PORT: _, ...env } = daemon.env
     const mine = (...command: string[]) => execFileSync('tmux', ['-S', socket, '-f', '/dev/null', ...command], { encoding: 'utf8', env })
     mine('new-session', '-d', '-x', '100', '-y', '30', '--', process.execPath, BIN, 'attach', task)
-    onTestFinished(() => void mine('kill-server'))
+    // It may have ended with what it showed.
+    onTestFinished(() => void spawnSync('tmux', ['-S', socket, 'kill-server']))
     await until(async () => (await daemon.call('session_exists', { task_id: task })).attached === 1, 'somebody is attached')
     await until(() => mine('capture-pane', '-p').includes('took'), 'they see it')
     await daemon.call('session_close', { task_id: task })

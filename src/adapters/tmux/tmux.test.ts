@@ -19,6 +19,7 @@ let folder: string
 let number = 0
 const env = { ...process.env, MY_SECRET: 'hidden', SIGNALBOX_HOME: '/elsewhere' }
 const session = (): Named => ({ id: `session_${process.pid}_${++number}`, name: `T-${number}` })
+const every = () => Array.from({ length: number }, (_, i) => ({ id: `session_${process.pid}_${i + 1}`, name: `T-${i + 1}` }))
 const make = () =>
   createTerminal({ sockets: join(folder, 'run'), privateFolder: (path) => mkdirSync(path, { recursive: true, mode: 0o700 }), env })
 
@@ -27,7 +28,9 @@ beforeAll(() => {
   writeFileSync(join(folder, 'token'), TOKEN, { mode: 0o600 })
 })
 
-afterAll(() => {
+afterAll(async () => {
+  // Of a test that failed.
+  if (!withoutTmux) await Promise.all(every().map((one) => make().close(one, 0)))
   rmSync(folder, { recursive: true, force: true })
 })
 
