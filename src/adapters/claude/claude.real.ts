@@ -136,7 +136,9 @@ describe('claude, the real program', () => {
   test('[H23] where it is denied, it edits below its folder and nothing else, whatever the repository grants', async () => {
     const cwd = temporaryFolder()
     const elsewhere = temporaryFolder()
-    // As an agent could commit it.
+    // As an agent could commit it, below a folder that its user trusts.
+    const home = temporaryFolder()
+    writeFileSync(join(home, '.claude.json'), JSON.stringify({ projects: { [cwd]: { hasTrustDialogAccepted: true } } }))
     mkdirSync(join(cwd, '.claude'))
     writeFileSync(join(cwd, '.claude/settings.json'), JSON.stringify({ permissions: { allow: ['Bash', 'Write'] } }))
     const steps: Step[] = [
@@ -145,7 +147,7 @@ describe('claude, the real program', () => {
       { tool: 'bash', args: { command: 'touch by-command' } },
       { say: 'over' },
     ]
-    const { events } = await new Driven(claude, scene(steps, { cwd, approvals: 'deny' })).ended
+    const { events } = await new Driven(claude, scene(steps, { home, cwd, approvals: 'deny' })).ended
     expect([readdirSync(cwd), readdirSync(elsewhere)]).toEqual([['.claude', 'here.txt'], []])
     expect(of(events, 'tool_result').map(({ ok }) => ok)).toEqual([true, false, false])
     expect(of(events, 'text')).toContainEqual({ type: 'text', from: 'program', text: 'It was not allowed to use: Write, Bash.' })
