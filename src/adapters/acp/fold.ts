@@ -23,7 +23,7 @@ export interface Dialect {
 const METHOD_NOT_FOUND = -32_601
 const MOST_PERMISSIONS = 64
 const MOST_LOGINS = 500
-/** A program that tries again for ever says nothing: after about three minutes of it the run is given up. */
+/** A program that tries again for ever would say nothing. opencode gives up by itself at the sixth. */
 const MOST_ATTEMPTS = 8
 
 /** The first line that it gets; all others are answers to what it says. */

@@ -51,8 +51,8 @@ const STREAM_ERROR = /^timestamp=\S+ level=ERROR .*message="stream error" .*smal
 
 /**
  * opencode in its ACP mode: started for one prompt it takes no message and no interrupt. It tells the tokens of the last call of a turn only,
- * and the cost of a session with all its lives, so neither can be limited. When the model does not answer it tries again without end and
- * says so in its log alone, which is why that is asked for.
+ * and the cost of a session with all its lives, so neither can be limited. That it tries a model again it says in its log alone, which
+ * is why that is asked for.
  */
 export const opencode = acpHarness({
   name: 'opencode',
