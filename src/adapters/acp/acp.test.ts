@@ -238,6 +238,11 @@ describe('acp with an agent on the official SDK', () => {
     ['words', error(-32_603, 'Too Many Requests, please retry in 34.5s'), 34_500],
     ['a field', error(-32_603, 'slow down', { status: 429, retryAfter: 60 }), 60_000],
     ['codex', 'do codexLimit', null],
+    [
+      'a plan of codex',
+      error(-32_603, 'Internal error', { message: 'Try again at 12:38 PM.', codexErrorInfo: 'usageLimitExceeded' }),
+      null,
+    ],
   ])('[H35] a limit as %s tells it, with its end where that is told', async (_, brief, wait) => {
     const { events, frames } = await new Driven(acp, example(brief)).ended
     const [limit, ...more] = of(events, 'limit_reached')

@@ -22,8 +22,9 @@ export function failureOf(complaint: Complaint, login: string, at: number): Harn
 
 /** Numbers and kinds are believed first; its words only when it gives neither. */
 function isLimit({ code, message, data }: Complaint): boolean {
-  const { errorKind, status } = fields(data)
+  const { errorKind, status, codexErrorInfo } = fields(data)
   if (code === 429 || status === 429 || errorKind === 'rate_limit' || errorKind === 'overloaded') return true
+  if (codexErrorInfo === 'usageLimitExceeded') return true
   return !isNumbered({ code, data }) && LIMIT_WORDS.test(`${message} ${detailsOf(data)}`)
 }
 
@@ -47,8 +48,8 @@ export function reasonOf({ message, data }: Pick<Complaint, 'message' | 'data'>)
 
 function detailsOf(data: unknown): string {
   if (typeof data === 'string') return data
-  const { details } = fields(data)
-  return typeof details === 'string' ? details : ''
+  const { details, message } = fields(data)
+  return [details, message].find((text) => typeof text === 'string') ?? ''
 }
 
 const LENGTH = '((?:[0-9.]{1,12} ?(?:h|m|s|hours?|minutes?|seconds?)[ ,]*(?:and )?){1,3})'

@@ -16,7 +16,6 @@ const NAMES = [
   'ANTHROPIC_AUTH_TOKEN',
   'ANTHROPIC_BASE_URL',
   'CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC',
-  'CLAUDE_CODE_MAX_RETRIES',
   'CLAUDE_CODE_OAUTH_TOKEN',
   'CLAUDE_CONFIG_DIR',
   'CODEX_API_KEY',
@@ -34,6 +33,9 @@ const NAMES = [
 /** As root claude-agent-acp offers no way around its questions unless it is told that it is in a box of its own. */
 const AS_ROOT = { IS_SANDBOX: '1' }
 
+/** Claude Code would ask ten times, also with a key that is wrong: three minutes until anybody hears of it. */
+const FEW_ATTEMPTS = { CLAUDE_CODE_MAX_RETRIES: process.env.CLAUDE_CODE_MAX_RETRIES ?? '3' }
+
 /**
  * Any program that speaks the Agent Client Protocol. What it uses is told by some of them and by others only of the last call, so its meters are
  * the wall clock and its turns.
@@ -48,8 +50,8 @@ export const acp = acpHarness({
   },
   plan({ approvals }, options) {
     const { command } = Options.parse(options)
-    const env = approvals === 'allow' && process.getuid?.() === 0 ? AS_ROOT : {}
-    return { argv: command as [string, ...string[]], env, inherit: NAMES }
+    const asRoot = approvals === 'allow' && process.getuid?.() === 0 ? AS_ROOT : {}
+    return { argv: command as [string, ...string[]], env: { ...FEW_ATTEMPTS, ...asRoot }, inherit: NAMES }
   },
   lingers: (program) => program === 'gemini-cli',
 })
