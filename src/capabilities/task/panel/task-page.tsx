@@ -41,7 +41,8 @@ function TaskView({ context: { task, project, history } }: { context: Output<'ta
   const [editing, setEditing] = useState(false)
   const sections = useSections()
   const [open, openTab] = useTab(task, tabsOf(sections))
-  const show = (shown: TaskSection[]) => shown.map(({ component: Section, order }) => <Section key={order} task={task} openTab={openTab} />)
+  const show = (shown: TaskSection[]) =>
+    shown.map(({ component: Section, order, needs }) => <Section key={`${order} ${needs}`} task={task} openTab={openTab} />)
   const column = columnOf(task.status)
   const attention = attentionOf(task)
   return (
