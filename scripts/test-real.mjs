@@ -51,7 +51,7 @@ async function installed() {
   rmSync(target, { recursive: true, force: true })
   mkdirSync(target, { recursive: true })
   writeFileSync(join(target, 'package.json'), JSON.stringify({ private: true, dependencies: packages }, null, 2))
-  say(`installing the agent programs into ${target} (about 2 GB, once)…`)
+  say(`installing the agent programs into ${target} (about 1.6 GB, once)…`)
   const started = Date.now()
   const beat = setInterval(() => say(`still installing (${seconds(started)})…`), 15_000)
   const { code, output } = await npm(['install', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: target })
