@@ -10,6 +10,7 @@ import { processesWith, type Site, until } from './site.ts'
 export interface Finding {
   detail?: string
   seconds?: number
+  notAsked?: string
   /** The program, or its harness, has no such thing; the scenario made sure that this is said. */
   notPossible?: string
 }
