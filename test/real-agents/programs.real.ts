@@ -37,7 +37,7 @@ function scenariosOf(program: Played): void {
         const real = { program: program.name, version: realVersion(program.name), scenario: scenario.name }
         task.meta.real = real
         const asked = !scenario.only || scenario.only.programs.includes(program.name)
-        const finding = asked ? await (running.get(scenario) ?? play(program, scenario)) : { notPossible: scenario.only?.because }
+        const finding = asked ? await (running.get(scenario) ?? play(program, scenario)) : { notAsked: scenario.only?.because }
         task.meta.real = { ...real, ...finding }
       },
       LONGEST_MS,

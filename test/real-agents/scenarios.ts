@@ -10,6 +10,7 @@ import { processesWith, type Site, until } from './site.ts'
 export interface Finding {
   detail?: string
   seconds?: number
+  notAsked?: string
   /** The program, or its harness, has no such thing; the scenario made sure that this is said. */
   notPossible?: string
 }
@@ -114,7 +115,8 @@ export const SCENARIOS: Scenario[] = [
     name: 'a stop leaves no process behind',
     async play(site) {
       const mark = `90${randomInt(1e8, 1e9)}`
-      const away = `(setsid sleep ${mark} &) ; nohup sleep ${mark} >/dev/null 2>&1 & echo half > half.txt`
+      // With its output open, opencode would wait for them.
+      const away = `(setsid sleep ${mark} >/dev/null 2>&1 &) ; nohup sleep ${mark} >/dev/null 2>&1 & echo half > half.txt`
       const begun = await site.begin(() => [{ tool: 'bash', args: { command: away } }, site.gate('never'), end])
       await site.reached('never', begun)
       // Codex ends what a command leaves in its own group, so it may be one or two.
