@@ -18,3 +18,21 @@ export async function patiently<T>(work: () => Promise<T>): Promise<T> {
 export function delay(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
 }
+
+/**
+ * With a signal that comes with the given one or after the time, whichever is first. `AbortSignal.any` of a timeout is forgotten by
+ * the collector on Node 20, and then never comes.
+ */
+export async function within<T>(ms: number, signal: AbortSignal | undefined, work: (either: AbortSignal) => Promise<T>): Promise<T> {
+  const either = new AbortController()
+  const end = () => either.abort()
+  const timer = setTimeout(end, ms)
+  signal?.addEventListener('abort', end)
+  if (signal?.aborted) end()
+  try {
+    return await work(either.signal)
+  } finally {
+    clearTimeout(timer)
+    signal?.removeEventListener('abort', end)
+  }
+}

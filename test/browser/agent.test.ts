@@ -18,7 +18,11 @@ describe.skipIf(withoutBrowser('[U12] [U13] [U14] [U15] [U16] [S13] agents at wo
   }) => {
     const { task } = await agentTask(
       daemon,
-      { if_resumed: { steps: [{ say: 'I am back.' }, { review: { summary: 'All **done**.' } }, { exit: {} }] } },
+      {
+        if_resumed: {
+          steps: [{ say: 'I am back.' }, { commit: { message: 'Add a' } }, { review: { summary: 'All **done**.' } }, { exit: {} }],
+        },
+      },
       { think: 'Hm.' },
       { write: { path: 'a.txt', text: 'a\n' } },
       { write: { path: 'large.txt', text: 'line\n'.repeat(400) } },

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
+import { within } from '../../kernel/patience.ts'
 import type { Ears } from './ears.ts'
 import { runProgram, spawnProgram } from './programs.ts'
 import { EXIT_LIMIT, type Printed } from './protocol.ts'
@@ -72,9 +73,8 @@ const PERFORM: { [N in StepName]: Perform<N> } = {
   },
   async wait_message(life, { timeout_seconds, save }, _at, signal) {
     life.turn('ended')
-    const patience = AbortSignal.timeout(timeout_seconds * 1000)
-    const text = await life.ears.next(AbortSignal.any([signal, patience])).catch((error) => {
-      if (patience.aborted && !signal.aborted) throw new Error(`no message came in ${timeout_seconds} s`)
+    const text = await within(timeout_seconds * 1000, signal, (either) => life.ears.next(either)).catch((error) => {
+      if ((error as Error).name === 'AbortError' && !signal.aborted) throw new Error(`no message came in ${timeout_seconds} s`)
       throw error
     })
     if (text === undefined) throw new Error('no message can come: the input is closed')

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { within } from '../../kernel/patience.ts'
 import type { Delivery, Screen, Signs, TerminalState } from '../../ports/terminal.ts'
 import type { Line } from './line.ts'
 import { PANE, type Tmux } from './tmux.ts'
@@ -14,6 +15,8 @@ export interface Attended {
 
 /** Nobody is told when a hook has written its file: it is looked for this often, while a prompt is on its way. */
 const TICK_MS = 100
+/** One that ends while the line to it is being laid is heard of by nobody: it is looked for this often, until it is ready. */
+const LOOK_MS = 1_000
 /** A program that has drawn itself and says nothing waits for input. */
 const QUIET_MS = 1_500
 /** For so long it must have taken prompts: some draw their box first, and ask something a moment later. */
@@ -21,10 +24,15 @@ const SURE_MS = 1_000
 /** Until a program has drawn what was pasted, and then drawn all of it. */
 const SHOWN_MS = 15_000
 const STILL_MS = 300
-/** After each Enter, before the next one. The first is the longest that a hook was seen to take, twice. */
-const TAKEN_MS = [3_000, 4_000, 6_000]
-/** What has left the box is being taken; a long text is drawn before the program says so. */
-const DRAWN_MS = 15_000
+export interface Patience {
+  /** After each Enter, before the next one. */
+  takenMs: number[]
+  /** What has left the box is being taken; a long text is drawn before the program says so. */
+  drawnMs: number
+}
+
+/** The first is the longest that a hook was seen to take, twice. */
+export const PATIENCE: Patience = { takenMs: [3_000, 4_000, 6_000], drawnMs: 15_000 }
 /** Of its last line: more may stand on the next one. */
 const SEEN_CHARACTERS = 30
 
@@ -63,7 +71,7 @@ export async function ready(
     const takes = !dialog && screen?.text && isReady(screen, signs, performance.now() - since)
     readySince = takes ? (readySince ?? performance.now()) : undefined
     if (readySince !== undefined && performance.now() - readySince >= SURE_MS) return 'ready'
-    await news(line, version, signal, takes || waitsForFile(signs.ready) || !signs.ready ? TICK_MS : undefined)
+    await news(line, version, takes || waitsForFile(signs.ready) || !signs.ready ? TICK_MS : LOOK_MS, signal)
     if (line.over) return 'gone'
   }
   return 'gone'
@@ -74,7 +82,7 @@ function isReady(screen: Screen, { ready, hooks }: Signs, stillMs: number): bool
   return 'event' in ready ? payloads(hooks, ready.event).length > 0 : ready.shows.test(screen.text)
 }
 
-export async function deliver(attended: Attended, text: string, signs: Signs): Promise<Delivery> {
+export async function deliver(attended: Attended, text: string, signs: Signs, { takenMs, drawnMs }: Patience): Promise<Delivery> {
   const { tmux } = attended
   const before = await attended.screen()
   if (!before || (await attended.look()).state !== 'running') return failed('Nothing runs in that terminal.')
@@ -86,14 +94,14 @@ export async function deliver(attended: Attended, text: string, signs: Signs): P
   if (!shown) return failed('What was pasted did not show, so Enter was not pressed.')
   const asked = dialogOn(shown, signs)
   if (asked) return failed(`It asks something first: ${asked}`)
-  for (const patienceMs of TAKEN_MS) {
+  for (const patienceMs of takenMs) {
     await tmux.do(['send-keys', '-t', PANE, 'Enter'])
-    const outcome = await taking(attended, text, signs, { shown, earlier, patienceMs })
+    const outcome = await taking(attended, text, signs, { shown, earlier, patienceMs, drawnMs })
     if (outcome !== 'again') return outcome
   }
   return {
     state: 'not_verified',
-    detail: `Enter was pressed ${TAKEN_MS.length} times, and the program did not say that it took the prompt.`,
+    detail: `Enter was pressed ${takenMs.length} times, and the program did not say that it took the prompt.`,
   }
 }
 
@@ -102,12 +110,12 @@ async function taking(
   attended: Attended,
   text: string,
   signs: Signs,
-  { shown, earlier, patienceMs }: { shown: Screen; earlier: number; patienceMs: number },
+  { shown, earlier, patienceMs, drawnMs }: { shown: Screen; earlier: number; patienceMs: number; drawnMs: number },
 ): Promise<Delivery | 'again'> {
   const { line } = attended
   const { submitted } = signs
   const began = performance.now()
-  const until = () => began + (now && mayEnterAgain(now, shown, signs) ? patienceMs : DRAWN_MS)
+  const until = () => began + (now && mayEnterAgain(now, shown, signs) ? patienceMs : drawnMs)
   let now: Screen | undefined = shown
   while (performance.now() < until() && !line.over) {
     const { version } = line
@@ -121,12 +129,8 @@ async function taking(
     if (submitted && 'shows' in submitted && now && submitted.shows.test(now.text) && !submitted.shows.test(shown.text))
       return { state: 'sent' }
     if (now && !waitsForFile(submitted) && hasLeftTheBox(now, shown, text, signs)) return { state: 'sent' }
-    await news(
-      line,
-      version,
-      AbortSignal.timeout(Math.max(1, Math.ceil(until() - performance.now()))),
-      waitsForFile(submitted) ? TICK_MS : undefined,
-    )
+    const left = Math.max(1, Math.ceil(until() - performance.now()))
+    await news(line, version, waitsForFile(submitted) ? Math.min(left, TICK_MS) : left)
   }
   if (!now || (await attended.look()).state !== 'running') return failed('The program ended.')
   const dialog = dialogOn(now, signs)
@@ -163,7 +167,7 @@ async function settled({ line, screen }: Attended, before: string): Promise<Scre
     if (now?.mark !== last?.mark) since = performance.now()
     last = now
     if (now && now.mark !== before && performance.now() - since >= STILL_MS) return now
-    await news(line, version, AbortSignal.timeout(TICK_MS))
+    await news(line, version, TICK_MS)
   }
   // One that never stands still has shown it all the same.
   return last && last.mark !== before ? last : undefined
@@ -205,6 +209,6 @@ function failed(detail: string): Delivery {
 }
 
 /** News of the line, or a tick for what nobody tells. */
-function news(line: Line, version: number, signal: AbortSignal, tickMs?: number): Promise<void> {
-  return line.after(version, tickMs === undefined ? signal : AbortSignal.any([signal, AbortSignal.timeout(tickMs)]))
+function news(line: Line, version: number, tickMs: number, signal?: AbortSignal): Promise<void> {
+  return within(tickMs, signal, (either) => line.after(version, either))
 }

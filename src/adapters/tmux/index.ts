@@ -3,7 +3,7 @@ import type { Key, Named, Screen, Terminal, TerminalSpec, TerminalState } from '
 import { processAt } from '../../runner/system.ts'
 import { endTree } from '../../runner/tree.ts'
 import { agentEnvironment } from '../runner/environment.ts'
-import { type Attended, deliver, paste, ready, taken } from './delivery.ts'
+import { type Attended, deliver, PATIENCE, type Patience, paste, ready, taken } from './delivery.ts'
 import { Line } from './line.ts'
 import { capture } from './screen.ts'
 import { clientEnvironment, literal, PANE, probeTmux, socketOf, Tmux } from './tmux.ts'
@@ -15,6 +15,7 @@ export interface TerminalOptions {
   privateFolder: (path: string) => void
   /** Of the daemon. Programs get a few names of it. */
   env: Record<string, string | undefined>
+  patience?: Patience
 }
 
 const COLUMNS = 160
@@ -57,7 +58,8 @@ export function createTerminal(options: TerminalOptions): Terminal {
     screen: (session, history) => screenOf(shared.tmux(session), session, history),
     changed: (session, mark, signal) => shared.watching(session, (attended) => changed(attended, mark, signal)),
     ready: (session, signs, onDialog, signal) => shared.watching(session, (attended) => ready(attended, signs, onDialog, signal)),
-    deliver: (session, text, signs) => shared.inTurn(session, () => shared.watching(session, (attended) => deliver(attended, text, signs))),
+    deliver: (session, text, signs) =>
+      shared.inTurn(session, () => shared.watching(session, (attended) => deliver(attended, text, signs, options.patience ?? PATIENCE))),
     taken: async (_session, text, signs) => taken(text, signs),
     type: (session, text, keys) => shared.inTurn(session, () => type(shared.tmux(session), session, text, keys)),
     ended: (session, signal) => shared.listening(session, (attended) => ended(attended, signal)),

@@ -1,3 +1,4 @@
+import { within } from '../../kernel/patience.ts'
 import type { Reactor, ReactorContext } from '../../kernel/reactor.ts'
 import { isElsewhere, signsOf } from './effects.ts'
 import { sessionOpened } from './schema.ts'
@@ -48,23 +49,20 @@ async function untilItsEnd(ctx: ReactorContext, row: SessionRow): Promise<void> 
 
 async function untilReady(ctx: ReactorContext, row: SessionRow): Promise<void> {
   if (row.prompt !== 'waiting' && row.prompt !== 'needs_input') return
-  const late = AbortSignal.timeout(READY_WITHIN_MS)
-  const signal = AbortSignal.any([ctx.signal, late])
+  const began = performance.now()
+  const isLate = () => performance.now() - began >= READY_WITHIN_MS
   await repeatedly(ctx, async () => {
     const signs = await signsOf(ctx, row)
     if (!signs) return true
     const tell = (prompt: string, detail: string) => ctx.report('session_delivered', { session_id: row.id, prompt, detail })
-    const outcome = await ctx.ports.terminal.ready(
-      row,
-      signs,
-      (what) => void tell('needs_input', `It asks ${what}.`).catch(ctx.defect),
-      signal,
-    )
+    const asks = (what: string) => void tell('needs_input', `It asks ${what}.`).catch(ctx.defect)
+    const left = Math.max(1, READY_WITHIN_MS - (performance.now() - began))
+    const outcome = await within(left, ctx.signal, (either) => ctx.ports.terminal.ready(row, signs, asks, either))
     if (ctx.signal.aborted) return true
     if (outcome === 'ready') await ctx.report('session_readied', { session_id: row.id })
-    else if (late.aborted) await tell('failed', `It did not take a prompt within ${READY_WITHIN_MS / 60_000} minutes.`)
+    else if (isLate()) await tell('failed', `It did not take a prompt within ${READY_WITHIN_MS / 60_000} minutes.`)
     // Its end is told by who waits for that; a line that broke is tried again.
-    return outcome === 'ready' || late.aborted || (await ctx.ports.terminal.look(row)).state !== 'running'
+    return outcome === 'ready' || isLate() || (await ctx.ports.terminal.look(row)).state !== 'running'
   })
 }
 

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { type Refusal, refuse } from '../../kernel/error.ts'
 import { mention } from '../../kernel/id.ts'
+import { within } from '../../kernel/patience.ts'
 import { redactText } from '../../kernel/redact.ts'
 import { text } from '../../kernel/schema.ts'
 import { defineTool, type LookContext, type RunContext, type WatchContext } from '../../kernel/tool.ts'
@@ -132,8 +133,10 @@ export const read = defineTool({
     if (row.state !== 'open') return { ...lastOf(row), state: row.state, reason: row.reason }
     if (isElsewhere(ctx, row)) return refuse('CONFLICT', `That terminal is on ${row.host}.`, { hint: 'Ask the daemon there.' })
     const { terminal } = ctx.ports
-    const signal = AbortSignal.any([ctx.signal, AbortSignal.timeout(wait_seconds * 1_000)])
-    const screen = unlike === undefined || history ? await terminal.screen(row, history) : await terminal.changed(row, unlike, signal)
+    const screen =
+      unlike === undefined || history
+        ? await terminal.screen(row, history)
+        : await within(wait_seconds * 1_000, ctx.signal, (either) => terminal.changed(row, unlike, either))
     return { ...shown(screen), state: row.state, reason: null }
   },
 })
