@@ -10,6 +10,8 @@ const common = {
   pool: 'forks' as const,
   testTimeout: 30_000,
   hookTimeout: 60_000,
+  // One second, as it is by itself, is little on a busy machine.
+  expect: { poll: { timeout: 20_000 } },
 }
 
 /** Every capability is written once and must hold on both engines, and what the door does with storage. */

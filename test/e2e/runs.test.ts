@@ -128,7 +128,8 @@ describe('an agent at work', () => {
       { sleep: { ms: 600_000 } },
     ])
     await site.said(task, 'READY')
-    expect(site.survivors().filter((argv) => argv.includes('sleep')).length).toBeGreaterThan(2)
+    // The agent has started the shell; the shell may still be starting the others.
+    await expect.poll(() => site.survivors().filter((argv) => argv.includes('sleep')).length).toBeGreaterThan(2)
     const stop = (await site.daemon.call('job_submit', { task_id: task, action: 'stop_agent' })).job_id
     expect(await site.over(stop)).toMatchObject({ state: 'succeeded' })
     expect(await site.over(job)).toMatchObject({ state: 'cancelled' })
