@@ -1,4 +1,5 @@
 import { rmSync } from 'node:fs'
+import { within } from '../../kernel/patience.ts'
 import type { Key, Named, Screen, Terminal, TerminalSpec, TerminalState } from '../../ports/terminal.ts'
 import { processAt } from '../../runner/system.ts'
 import { endTree } from '../../runner/tree.ts'
@@ -22,6 +23,8 @@ const COLUMNS = 160
 const ROWS = 48
 /** Between two looks for one viewer: nobody reads faster. */
 const REST_MS = 120
+/** The line tells of an end at once; on a busy machine it was seen to miss one. */
+const LOOK_MS = 2_000
 const OURS = '@signalbox'
 
 /**
@@ -122,7 +125,7 @@ async function ended({ line, look }: Attended, signal: AbortSignal): Promise<Ter
     const { version } = line
     const found = await look()
     if (found.state !== 'running' || line.over || signal.aborted) return found
-    await line.after(version, signal)
+    await within(LOOK_MS, signal, (either) => line.after(version, either))
   }
 }
 
