@@ -156,7 +156,9 @@ describe.skipIf(leftOut('tmux', 'terminals'))('a terminal with a real daemon', (
     await site.shows(task, 'took')
     await daemon.call('session_type', { task_id: task, keys: ['C-c'] })
     await site.state(task, 'closed')
-    expect(await site.session(task)).toMatchObject({ reason: 'Its program ended with code 130.' })
+    expect(await site.session(task)).toMatchObject({
+      reason: expect.stringMatching(/^Its program ended with (code 130|a code that nobody saw)\.$/),
+    })
     expect((await daemon.call('session_read', { task_id: task })).screen).toContain('took')
     await until(() => survivors(daemon.home).length === 0, 'nothing of it is left')
   })

@@ -25,6 +25,9 @@ const ROWS = 48
 const REST_MS = 120
 /** The line tells of an end at once; on a busy machine it was seen to miss one. */
 const LOOK_MS = 2_000
+/** tmux sees that a terminal was left before it hears how its program ended; on a busy machine it was seen never to hear it. */
+const UNTOLD = 'a code that nobody saw'
+const LOOKS_FOR_A_CODE = 20
 const OURS = '@signalbox'
 
 /**
@@ -103,7 +106,7 @@ async function look(tmux: Tmux, { id }: Named): Promise<TerminalState> {
   const [marker, dead, ...how] = facts.split(' ')
   if (marker !== id) return { state: 'absent' }
   if (dead !== '1') return { state: 'running', attached: clients.filter((control) => control === '0').length }
-  return { state: 'ended', how: how.join(' '), screen: (await capture(tmux, ROWS))?.text ?? '' }
+  return { state: 'ended', how: how[1] ? how.join(' ') : UNTOLD, screen: (await capture(tmux, ROWS))?.text ?? '' }
 }
 
 async function screenOf(tmux: Tmux, session: Named, history?: number): Promise<Screen | undefined> {
@@ -121,11 +124,13 @@ async function changed({ line, screen }: Attended, mark: string, signal: AbortSi
 }
 
 async function ended({ line, look }: Attended, signal: AbortSignal): Promise<TerminalState> {
-  for (;;) {
+  for (let looks = 0; ; ) {
     const { version } = line
     const found = await look()
-    if (found.state !== 'running' || line.over || signal.aborted) return found
-    await within(LOOK_MS, signal, (either) => line.after(version, either))
+    const untold = found.state === 'ended' && found.how === UNTOLD && looks++ < LOOKS_FOR_A_CODE
+    if (!untold && (found.state !== 'running' || line.over || signal.aborted)) return found
+    if (untold) await rest(REST_MS, signal)
+    else await within(LOOK_MS, signal, (either) => line.after(version, either))
   }
 }
 
