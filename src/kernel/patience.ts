@@ -19,6 +19,15 @@ export function delay(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
 }
 
+/** So long, or until the signal comes. */
+export function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return within(
+    ms,
+    signal,
+    (either) => new Promise((resolve) => (either.aborted ? resolve() : either.addEventListener('abort', () => resolve()))),
+  )
+}
+
 /**
  * With a signal that comes with the given one or after the time, whichever is first. `AbortSignal.any` of a timeout is forgotten by
  * the collector on Node 20, and then never comes.

@@ -58,7 +58,7 @@ describe.skipIf(withoutBrowser('the terminal of a task') || leftOut('tmux', 'the
     await daemon.call('session_type', { task_id: task, text: HOSTILE })
     await screen.getByText(HOSTILE).waitFor()
     const tookMs = performance.now() - began
-    expect(tookMs).toBeLessThan(3_000)
+    expect(tookMs).toBeLessThan(10_000)
     await terminal.getByRole('button', { name: 'Enter', exact: true }).click()
     await screen.getByText(`took ${HOSTILE.length} characters`).waitFor()
     expect(await page.evaluate('window.hacked')).toBe(undefined)

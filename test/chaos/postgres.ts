@@ -8,7 +8,7 @@ import { seeds } from './random.ts'
 import { pause } from './stop.ts'
 import { type Contents, findings, NOTHING_FOUND } from './verify.ts'
 
-const HEALTH_WITHIN_MS = 1_000
+const HEALTH_WITHIN_MS = 5_000
 /** A restart every so often, at most. */
 const PERIOD_MS = Number(process.env.SIGNALBOX_PERIOD_MS ?? 2_500)
 

@@ -55,7 +55,7 @@ async function stillAnswers(daemon: TestDaemon, token: string): Promise<void> {
   expect((await send(daemon.url, { path: '/healthz' })).json.ok).toBe(true)
   expect((await daemon.call('system_health', {}, token)).ok).toBe(true)
   expect((await daemon.call('task_list', {}, token)).tasks).toHaveLength(1)
-  expect(performance.now() - asked).toBeLessThan(2_000)
+  expect(performance.now() - asked).toBeLessThan(5_000)
 }
 
 describe.skipIf(leftOut('unshare', '[F21] a full disk'))('[F21] a full disk', () => {

@@ -226,7 +226,7 @@ describe('readers that do not keep up', () => {
     }
     await marker(...streams)
     for (const stream of streams) expect(titles(stream)).toHaveLength(30)
-    expect(slowest).toBeLessThan(2_000)
+    expect(slowest).toBeLessThan(5_000)
     for (const stream of streams) stream.close()
     for (const socket of sleepers) socket.destroy()
     await until(async () => (await streamsOpen()) === 0, 'all are gone')

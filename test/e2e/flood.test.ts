@@ -154,7 +154,7 @@ describe('[S15] big and deep', () => {
       const { status, error } = await daemon.post(tool, input)
       expect([tool, status, error.code]).toEqual([tool, 400, 'INVALID_INPUT'])
       expect(error.message.length).toBeLessThan(2_000)
-      expect(performance.now() - asked).toBeLessThan(1_000)
+      expect(performance.now() - asked).toBeLessThan(5_000)
     }
     expect(rowCounts(databaseOf(daemon))).toEqual(before)
   })
@@ -175,7 +175,7 @@ describe('[S15] big and deep', () => {
       ] as const)
         expect((await daemon.post(tool, input)).error.code).toBe('INVALID_INPUT')
       expect((await daemon.post(encodeURIComponent(text.slice(0, 2_000)))).status).toBe(404)
-      expect(performance.now() - asked).toBeLessThan(2_000)
+      expect(performance.now() - asked).toBeLessThan(5_000)
     }
   })
 })

@@ -270,7 +270,7 @@ describe('many of them', () => {
     const before = site.survivors().length
     const began = performance.now()
     expect(await site.daemon.end('SIGTERM')).toBe(0)
-    expect(performance.now() - began).toBeLessThan(6_000)
+    expect(performance.now() - began).toBeLessThan(10_000)
     expect(site.survivors()).toHaveLength(before)
     await site.daemon.start()
     await site.daemon.end('SIGKILL')

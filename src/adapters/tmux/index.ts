@@ -1,5 +1,5 @@
 import { rmSync } from 'node:fs'
-import { within } from '../../kernel/patience.ts'
+import { pause, within } from '../../kernel/patience.ts'
 import type { Key, Named, Screen, Terminal, TerminalSpec, TerminalState } from '../../ports/terminal.ts'
 import { processAt } from '../../runner/system.ts'
 import { endTree } from '../../runner/tree.ts'
@@ -119,7 +119,7 @@ async function changed({ line, screen }: Attended, mark: string, signal: AbortSi
     const now = await screen()
     if (now?.mark !== mark || line.over || signal.aborted) return now
     await line.after(version, signal)
-    await rest(REST_MS, signal)
+    await pause(REST_MS, signal)
   }
 }
 
@@ -129,7 +129,7 @@ async function ended({ line, look }: Attended, signal: AbortSignal): Promise<Ter
     const found = await look()
     const untold = found.state === 'ended' && found.how === UNTOLD && looks++ < LOOKS_FOR_A_CODE
     if (!untold && (found.state !== 'running' || line.over || signal.aborted)) return found
-    if (untold) await rest(REST_MS, signal)
+    if (untold) await pause(REST_MS, signal)
     else await within(LOOK_MS, signal, (either) => line.after(version, either))
   }
 }
@@ -208,17 +208,4 @@ class Shared {
     if (held.last?.version !== version) held.last = { version, screen: screenOf(tmux, session) }
     return held.last.screen
   }
-}
-
-function rest(ms: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve()
-  return new Promise((resolve) => {
-    const timer = setTimeout(done, ms)
-    function done() {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', done)
-      resolve()
-    }
-    signal.addEventListener('abort', done)
-  })
 }

@@ -14,17 +14,31 @@ const BOUNDARY_CHARACTERS = 20
 
 /** Everything that the agent of this run is told, as it is at its start. */
 export async function briefFor(ctx: EffectContext, run: RunRow, place: Place): Promise<string> {
+  const job = await jobStore(ctx.view).find(run.job_id)
+  if (!job) throw new Error(`the run ${run.id} has no job`)
+  const [before] = (await runStore(ctx.view).ofTask(run.task_id, run.id, 1)).filter((earlier) => earlier.kind === 'agent')
+  return briefOn(ctx, run, place, {
+    before: before && (before.failure ?? before.exit_detail ?? before.exit_reason ?? 'it is not known how.'),
+    message: (JSON.parse(job.arguments) as JobArguments).message,
+  })
+}
+
+/** The same for whoever is put to work on a task. */
+export async function briefOn(
+  ctx: EffectContext,
+  { id, task_id, agent_id }: Pick<RunRow, 'id' | 'task_id' | 'agent_id'>,
+  place: Place,
+  more: Pick<Parameters<typeof brief>[0], 'before' | 'message'>,
+): Promise<string> {
   const { view } = ctx
-  const task = await taskStore(view).find(run.task_id)
-  const job = await jobStore(view).find(run.job_id)
-  const work = await workOf(view, run.task_id)
-  const agent = run.agent_id ? await agentStore(view).agent(run.agent_id) : undefined
-  if (!task || !job || !work || !agent) throw new Error(`the run ${run.id} has no task, job, work or agent`)
+  const task = await taskStore(view).find(task_id)
+  const work = await workOf(view, task_id)
+  const agent = agent_id ? await agentStore(view).agent(agent_id) : undefined
+  if (!task || !work || !agent) throw new Error(`${id} has no task, work or agent`)
   const repo = await projectStore(view).repo(work.repo_id)
-  const [before] = (await runStore(view).ofTask(task.id, run.id, 1)).filter((earlier) => earlier.kind === 'agent')
   const notes = await taskStore(view).notes(task.id, MOST_NOTES)
   return brief({
-    boundary: run.id.slice(-BOUNDARY_CHARACTERS),
+    boundary: id.slice(-BOUNDARY_CHARACTERS),
     agent: agent.handle,
     task: {
       handle: handleOf(task),
@@ -37,8 +51,7 @@ export async function briefFor(ctx: EffectContext, run: RunRow, place: Place): P
     base: work.base_branch,
     houseRules: await present(ctx, place),
     checks: repo?.checks ?? null,
-    before: before && (before.failure ?? before.exit_detail ?? before.exit_reason ?? 'it is not known how.'),
-    message: (JSON.parse(job.arguments) as JobArguments).message,
+    ...more,
   })
 }
 

@@ -1,3 +1,4 @@
+import { pause } from '../../kernel/patience.ts'
 import type { Reactor, ReactorContext } from '../../kernel/reactor.ts'
 import type { Harness, HarnessEvent, HarnessState, Step } from '../../ports/harness.ts'
 import type { Batch } from '../../ports/runner.ts'
@@ -245,16 +246,4 @@ function inFewer(events: HarnessEvent[]): HarnessEvent[] {
     length = 0
   }
   return fewer
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(done, ms)
-    function done() {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', done)
-      resolve()
-    }
-    signal.addEventListener('abort', done)
-  })
 }

@@ -112,4 +112,4 @@ export const job = defineCapability({
 })
 
 export { jobAttention, livingRun } from './attention.ts'
-export { brief } from './brief.ts'
+export { briefOn } from './brief-for.ts'

@@ -1,4 +1,4 @@
-import { within } from '../../kernel/patience.ts'
+import { pause, within } from '../../kernel/patience.ts'
 import type { Reactor, ReactorContext } from '../../kernel/reactor.ts'
 import { isElsewhere, signsOf } from './effects.ts'
 import { sessionOpened } from './schema.ts'
@@ -99,17 +99,4 @@ async function found(ctx: ReactorContext, id: string): Promise<SessionRow | unde
   return sessionStore(ctx.view)
     .find(id)
     .catch((error) => void ctx.defect(error))
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve()
-  return new Promise((resolve) => {
-    const timer = setTimeout(done, ms)
-    function done() {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', done)
-      resolve()
-    }
-    signal.addEventListener('abort', done)
-  })
 }

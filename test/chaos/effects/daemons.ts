@@ -12,7 +12,7 @@ const TIMES: EffectTimes = { leaseMs: 3_000, beatMs: 200, deadAfterMs: 1_000, ba
 const QUEUES = ['red', 'green', 'blue', 'grey']
 
 /** A queue may stand for a lease, plus what it takes to notice and to begin on a machine that has other things to do. */
-const LONGEST_STAND_MS = TIMES.leaseMs + 1_000
+const LONGEST_STAND_MS = TIMES.leaseMs + 5_000
 
 interface DaemonsReport {
   seed: number
