@@ -3,7 +3,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /**
  * Long, and mostly short to read: vitest, which on a fresh clone takes the length of a file for its duration, would begin them
- * last, and one of its two workers would have nothing to do meanwhile.
+ * last, and one of its workers would have nothing to do meanwhile.
  */
 const LONG = [
   'test/chaos/kill-runs.test.ts',
@@ -16,6 +16,11 @@ const LONG = [
   'test/chaos/effects-killed.test.ts',
   'test/chaos/postgres-effects.test.ts',
   'test/mcp/pipe.test.ts',
+  'src/db/postgres-copy.test.ts',
+  'src/adapters/tmux/tmux.test.ts',
+  'test/e2e/waits.test.ts',
+  'test/e2e/audit.test.ts',
+  'test/e2e/postgres-copy.test.ts',
 ]
 
 export class LongestFirst extends BaseSequencer {

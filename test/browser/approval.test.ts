@@ -69,11 +69,18 @@ describe.skipIf(withoutBrowser('[U17] [U18] [U19] approvals and usage'))('approv
   })
 
   test('[U17] what is decided elsewhere, or too late, is said', async ({ visitor, daemon }) => {
-    const { task } = await agentTask(daemon)
+    const { task, board } = await agentTask(daemon)
     await daemon.call('job_submit', { task_id: task, action: 'start_agent', options: { approvals: 'ask' } })
     await said(daemon, task, 'asks for permission')
     const { page } = visitor
-    await visitor.signIn(`/task/${task}`)
+    await visitor.signIn(board)
+    const jobs = page.waitForResponse(/job_list/)
+    await visitor.card(task).locator('.task-card-menu').click()
+    await (await jobs).finished()
+    await page.getByRole('menuitem').first().waitFor()
+    expect(await page.getByRole('menuitem', { name: 'Start agent' }).count()).toBe(0)
+    await page.keyboard.press('Escape')
+    await visitor.visit(`/task/${task}`)
     const allow = page.locator('.approval').getByRole('button', { name: /^Allow/ })
     await allow.waitFor()
     await visitor.context.route('**/api/tools/approval_decide', async (route) => {

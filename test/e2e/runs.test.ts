@@ -8,6 +8,8 @@ import { databaseOf, rows, until } from './support.ts'
 
 type Any = ReturnType<typeof JSON.parse>
 
+const ASKING = ['node', join(import.meta.dirname, '../../src/adapters/acp/agent.mjs'), '{"always":"permit"}']
+
 /** A real daemon, a real repository, real processes. */
 class Site {
   readonly daemon = new TestDaemon({ env: { ANTHROPIC_API_KEY: 'sk-ant-not-for-agents-0123456789' } })
@@ -200,6 +202,26 @@ describe('an agent at work', () => {
     expect(await site.over(job)).toMatchObject({ state: 'failed', code: 'BUDGET_EXHAUSTED' })
     const long = await site.start(await site.task([{ sleep: { ms: 600_000 } }]), { limits: { minutes: 0.02 } })
     expect(await site.over(long)).toMatchObject({ state: 'failed', code: 'BUDGET_EXHAUSTED', reason: expect.stringContaining('time') })
+  })
+
+  test('[E64] what it asks waits while the daemon is dead, and the answer reaches it once, also when that dies again', async () => {
+    const task = await site.task([])
+    const job = await site.start(task, { harness: 'acp', options: { command: ASKING, approvals: 'ask' } })
+    const asked = async () => (await site.daemon.call('approval_list', { task_id: task })).approvals
+    await until(async () => (await asked()).length === 1, 'it asks')
+    const [{ id: approval_id }] = await asked()
+    await site.daemon.end('SIGKILL')
+    await site.daemon.start()
+    expect(await asked()).toMatchObject([{ id: approval_id, state: 'pending' }])
+    await site.daemon.call('approval_decide', { approval_id, decision: 'allow' })
+    await site.daemon.end('SIGKILL')
+    await site.daemon.start()
+    await site.said(task, 'it was the-allow_once')
+    expect(await asked()).toEqual([])
+    // It has nothing to hand in.
+    expect(await site.over(job)).toMatchObject({ state: 'failed', lives: 1 })
+    const { entries } = await site.daemon.call('transcript_search', { task_id: task, words: 'it was the' })
+    expect(entries).toHaveLength(1)
   })
 
   test('[S12] it has its own token and nobody else’s, and that is in no argv, log, audit or transcript', async () => {

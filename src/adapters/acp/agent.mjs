@@ -1,5 +1,5 @@
 // An agent on the official SDK, for the tests: its side of the protocol checks all that the harness sends against the protocol's schema.
-// Its one argument is a JSON object that says what it can; each prompt says what it does.
+// Its one argument is a JSON object that says what it can; each prompt says what it does, unless that says so too.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
@@ -56,7 +56,7 @@ const DEEDS = { talk, die, stay, pause, shortly, permit, tools, err, stop, codex
 
 /** A prompt is the name of a deed and what it is given, or words to repeat. */
 async function prompt(client, session, text) {
-  const [, name, given] = /^do (\w+) ?(.*)$/ms.exec(text) ?? []
+  const [, name, given] = can.always ? ['', can.always] : (/^do (\w+) ?(.*)$/ms.exec(text) ?? [])
   const deed = name && DEEDS[name]
   if (deed) return deed(client, session, given)
   await say(client, session, `heard: ${text}`)

@@ -34,7 +34,7 @@ const NAMES = [
 const AS_ROOT = { IS_SANDBOX: '1' }
 
 /** Claude Code would ask ten times, also with a key that is wrong: three minutes until anybody hears of it. */
-const FEW_ATTEMPTS = { CLAUDE_CODE_MAX_RETRIES: process.env.CLAUDE_CODE_MAX_RETRIES ?? '3' }
+const fewAttempts = () => ({ CLAUDE_CODE_MAX_RETRIES: process.env.CLAUDE_CODE_MAX_RETRIES ?? '3' })
 
 /**
  * Any program that speaks the Agent Client Protocol. What it uses is told by some of them and by others only of the last call, so its meters are
@@ -51,7 +51,7 @@ export const acp = acpHarness({
   plan({ approvals }, options) {
     const { command } = Options.parse(options)
     const asRoot = approvals === 'allow' && process.getuid?.() === 0 ? AS_ROOT : {}
-    return { argv: command as [string, ...string[]], env: { ...FEW_ATTEMPTS, ...asRoot }, inherit: NAMES }
+    return { argv: command as [string, ...string[]], env: { ...fewAttempts(), ...asRoot }, inherit: NAMES }
   },
   lingers: (program) => program === 'gemini-cli',
 })
