@@ -124,7 +124,7 @@ export async function openTestApp(options: TestOptions = {}): Promise<TestApp> {
       await self.app.close()
       const server = inject('postgres')
       if (server) await dropDatabase(server, basename(folder))
-      rmSync(folder, { recursive: true, force: true })
+      rmSync(folder, { recursive: true, force: true, maxRetries: 10 })
     },
   }
   return self

@@ -94,7 +94,7 @@ export class TestDaemon {
     await this.end('SIGKILL')
     // Runs outlive their daemon; nobody would ever ask for these again.
     for (let left = survivors(this.home); left.length; left = survivors(this.home)) for (const { pid } of left) kill(pid)
-    rmSync(this.home, { recursive: true, force: true })
+    rmSync(this.home, { recursive: true, force: true, maxRetries: 10 })
   }
 
   async post(tool: string, input: unknown = {}, token: string = this.token, init: RequestInit = {}): Promise<Reply> {

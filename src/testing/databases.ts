@@ -40,7 +40,7 @@ export async function startCluster(options: { durable?: boolean } = {}): Promise
     stop: (mode = 'fast') => run('pg_ctl', ['-D', data, '-m', mode, '-w', 'stop']),
     async remove() {
       await cluster.stop('immediate').catch(() => {})
-      rmSync(folder, { recursive: true, force: true })
+      rmSync(folder, { recursive: true, force: true, maxRetries: 10 })
     },
   }
   await cluster.start()
@@ -146,7 +146,7 @@ export class CuttingProxy {
   close(): void {
     this.cutAll()
     this.#server.close()
-    rmSync(this.folder, { recursive: true, force: true })
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 10 })
   }
 
   #join(client: Socket, server: Socket): void {

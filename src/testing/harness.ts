@@ -25,7 +25,7 @@ export type Tape = Pick<Recording, 'frames' | 'exit'> & { state?: HarnessState }
 
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-harness-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 20 }))
   return folder
 }
 

@@ -63,7 +63,7 @@ export async function killRuns(seed: number, strikes: number, agents: number): P
     return { seed, kills, lives, tasks: agents, wrong }
   } finally {
     await mortal.remove()
-    rmSync(repo, { recursive: true, force: true })
+    rmSync(repo, { recursive: true, force: true, maxRetries: 10 })
   }
 }
 

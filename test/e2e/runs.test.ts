@@ -77,7 +77,7 @@ class Site {
 
   async close(): Promise<void> {
     await this.daemon.remove()
-    rmSync(this.repo, { recursive: true, force: true })
+    rmSync(this.repo, { recursive: true, force: true, maxRetries: 10 })
   }
 }
 

@@ -39,7 +39,7 @@ beforeAll(() => {
 afterAll(async () => {
   // Of a test that failed.
   if (!withoutTmux) await Promise.all(every().map((one) => make().close(one, 0)))
-  rmSync(folder, { recursive: true, force: true })
+  rmSync(folder, { recursive: true, force: true, maxRetries: 10 })
 })
 
 /** A program that is told by files of a folder of its own. */
