@@ -162,6 +162,25 @@ describe('an approval', () => {
     expect(await app.all()).toMatchObject([{ state: 'allowed', delivered: true }])
   })
 
+  test('[AP3] a runner that takes nothing for a while gets the answer afterwards, and only then it is said to have arrived', async () => {
+    const app = await atWork()
+    const send = app.runner.send.bind(app.runner)
+    const stands = { still: true, tried: 0 }
+    app.runner.send = async (run, input) => {
+      stands.tried++
+      if (stands.still) throw new Error('no answer from the runner')
+      return send(run, input)
+    }
+    app.runner.print(app.run, turn, asks('q1'))
+    await app.are('pending')
+    await app.decide('A-1', 'allow')
+    await until(() => stands.tried > 1)
+    expect(await app.all()).toMatchObject([{ state: 'allowed', delivered: false }])
+    stands.still = false
+    await until(async () => (await app.all())[0].delivered)
+    expect(app.told()).toEqual([{ id: 'q1', allow: true, message: '' }])
+  })
+
   test('[AP3] an answer to one question is never taken for one to another that took its place', async () => {
     const failing = { now: true }
     const honest = fakeHarness()

@@ -36,7 +36,7 @@ export const decidedOf = (view: Tx, run: string) => approvalStore(view).decidedO
 
 export const pendingOf = (view: Tx, tasks: string[]) => approvalStore(view).pendingOf(tasks)
 
-export { ask, passOn, type Question, withdrawAll } from './rules.ts'
+export { arrived, ask, passOn, type Question, withdrawAll } from './rules.ts'
 export { approvalDecided, approvalExpired } from './schema.ts'
 export type { ApprovalRow } from './store.ts'
 export { approvalHandle, inOneLine } from './words.ts'

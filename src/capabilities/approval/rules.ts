@@ -6,7 +6,7 @@ import type { RunContext } from '../../kernel/tool.ts'
 import { nextNumber } from '../handle.ts'
 import { expireApproval } from './effects.ts'
 import { approvalAsked, approvalDecided, approvalExpired, approvalWithdrawn } from './schema.ts'
-import { type ApprovalRow, approvalStore } from './store.ts'
+import { type ApprovalRow, ARRIVED, approvalStore, ON_ITS_WAY } from './store.ts'
 import { approvalHandle } from './words.ts'
 
 const MINUTE_MS = 60_000
@@ -66,11 +66,16 @@ export async function ask(ctx: RunContext, asker: Asker, question: Question): Pr
   return row
 }
 
-/** The program has this answer now, or will get it from what is written down in the same step. Undefined when it was given before. */
+/** The program will get this answer from what is written down in the same step. Undefined when it was given before. */
 export async function passOn(ctx: RunContext, id: string): Promise<ApprovalRow | undefined> {
   const row = await approvalStore(ctx.tx).find(id)
   if (!row || row.delivered || !['allowed', 'denied', 'expired'].includes(row.state)) return undefined
-  return (await approvalStore(ctx.tx).change(row, { delivered: 1 })) ? row : undefined
+  return (await approvalStore(ctx.tx).change(row, { delivered: ON_ITS_WAY })) ? row : undefined
+}
+
+export async function arrived(ctx: RunContext, id: string): Promise<void> {
+  const row = await approvalStore(ctx.tx).find(id)
+  if (row) await approvalStore(ctx.tx).change(row, { delivered: ARRIVED })
 }
 
 /** Everything of a run that no answer has reached, or those that the program knows by these ids. Returns what was withdrawn. */

@@ -2,6 +2,10 @@ import { tables } from '../../db/tables.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import type { ApprovalState } from './schema.ts'
 
+/** How far an answer has come: written down to be sent, then taken by the program's runner. */
+export const ON_ITS_WAY = 1
+export const ARRIVED = 2
+
 export interface ApprovalRow {
   id: string
   number: number
@@ -19,6 +23,7 @@ export interface ApprovalRow {
   input_hash: string
   state: ApprovalState
   message: string | null
+  /** 0, ON_ITS_WAY or ARRIVED. */
   delivered: number
   asked_at: number
   expires_at: number

@@ -8,7 +8,7 @@ import { ApprovalId, ProjectId, TaskId } from '../ids.ts'
 import { handleOf, type TaskRow, taskStore } from '../task/index.ts'
 import { about, expire as expireOne, facts, withdraw as withdrawOne } from './rules.ts'
 import { APPROVAL_STATES, type ApprovalState, ApprovalView, approvalDecided } from './schema.ts'
-import { type ApprovalRow, approvalStore } from './store.ts'
+import { type ApprovalRow, ARRIVED, approvalStore } from './store.ts'
 import { approvalHandle, inOneLine } from './words.ts'
 
 export const list = defineTool({
@@ -149,7 +149,7 @@ function approvalView(row: ApprovalRow, task: TaskRow | undefined): z.output<typ
     message,
     decided_by,
     decided_at: isoOrNull(row.decided_at),
-    delivered: row.delivered === 1,
+    delivered: row.delivered === ARRIVED,
     tool,
     input,
     task_title: task?.title ?? '',

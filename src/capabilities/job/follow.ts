@@ -85,6 +85,8 @@ class Followed {
   readonly #harness: Harness | undefined
   /** How often the same piece could not be told. */
   #failures = 0
+  #isOver = false
+  #speaksLater = false
   #run: RunRow
   #turn: Promise<unknown> = Promise.resolve()
 
@@ -93,7 +95,9 @@ class Followed {
     this.#id = run.id
     this.#run = run
     this.#harness = ctx.ports.harnesses.get(run.harness)
-    this.over = this.#follow()
+    this.over = this.#follow().finally(() => {
+      this.#isOver = true
+    })
   }
 
   async #follow(): Promise<void> {
@@ -130,8 +134,21 @@ class Followed {
 
   /** What people want said to the agent, and what they answered to it, one at a time. */
   async speak(): Promise<void> {
-    await this.#inTurn(() => this.#answer()).catch(this.#ctx.defect)
-    await this.#inTurn(() => this.#say()).catch(this.#ctx.defect)
+    for (const part of [() => this.#deliver(), () => this.#answer(), () => this.#say()])
+      await this.#inTurn(part).catch((error) => {
+        this.#ctx.defect(error)
+        this.#speakLater()
+      })
+  }
+
+  /** A runner that took nothing for a while is asked again: the agent waits for its answer, and nobody else would send it. */
+  #speakLater(): void {
+    if (this.#speaksLater) return
+    this.#speaksLater = true
+    void pause(TRY_AGAIN_MS, this.#ctx.signal).then(() => {
+      this.#speaksLater = false
+      if (!this.#isOver && !this.#ctx.signal.aborted) void this.speak()
+    })
   }
 
   async #take({ frames, offset, exit }: Batch): Promise<void> {

@@ -43,4 +43,5 @@ export const migrations: Migration[] = [
       ) ${strict}`,
     ],
   },
+  { name: 'answers-that-arrive', up: ({ text }) => [`ALTER TABLE run_inputs ADD COLUMN approval_id ${text}`] },
 ]

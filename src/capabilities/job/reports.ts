@@ -5,7 +5,7 @@ import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { HarnessEvent, type Step } from '../../ports/harness.ts'
 import { EXIT_REASONS } from '../../ports/runner.ts'
 import { admitToken, agentStore, endToken } from '../agent/index.ts'
-import { type ApprovalRow, approvalHandle, ask, passOn, type Question, withdrawAll } from '../approval/index.ts'
+import { type ApprovalRow, approvalHandle, arrived, ask, passOn, type Question, withdrawAll } from '../approval/index.ts'
 import { requestReview, reviewsOf } from '../review/index.ts'
 import { taskStore } from '../task/index.ts'
 import { record, type Said } from '../transcript/index.ts'
@@ -92,13 +92,15 @@ export const progressed = defineTool({
     next.inputs += inputs.length
     if (!(await runStore(ctx.tx).advance(run, next))) return refuse('CONFLICT', 'That run was taken a step further by somebody else.')
     for (const [i, { data, close, signal }] of inputs.entries()) {
-      const job_id = i === inputs.length - 1 ? (input.job_id ?? null) : null
-      await runStore(ctx.tx).addInput({ run_id: run.id, seq: run.inputs + i + 1, data, close, signal, job_id, sent: 0 })
+      const isLast = i === inputs.length - 1
+      const [job_id, approval_id] = [isLast ? (input.job_id ?? null) : null, isLast ? (input.approval_id ?? null) : null]
+      await runStore(ctx.tx).addInput({ run_id: run.id, seq: run.inputs + i + 1, data, close, signal, job_id, approval_id, sent: 0 })
     }
     // Kept by the harness until its program takes it: there is nothing on its way that could arrive.
     const kept = input.job_id && !inputs.length ? await jobStore(ctx.tx).find(input.job_id) : undefined
     if (kept?.state === 'running') await over(ctx, kept, 'succeeded', null, null)
     if (input.approval_id) said.unshift(await answered(ctx, run, input.approval_id))
+    if (input.approval_id && !inputs.length) await arrived(ctx, input.approval_id)
     said.push(...(await questions(ctx, run, folded)))
     await usageStore(ctx.tx).add(run.id, folded.used)
     await record(ctx, { run: run.id, task: run.task_id }, said)
@@ -114,7 +116,7 @@ export const sent = defineTool({
   ...internal,
   name: 'run_sent',
   title: 'An input has arrived',
-  description: 'The runner has it; a message that it belongs to is delivered.',
+  description: 'The runner has it; a message or an answer that it belongs to is delivered.',
   input: Told.extend({ seq: z.int() }),
   async run(ctx, { run_id, seq }) {
     const store = runStore(ctx.tx)
@@ -122,6 +124,7 @@ export const sent = defineTool({
     await store.sent(run_id, seq)
     const job = input?.job_id ? await jobStore(ctx.tx).find(input.job_id) : undefined
     if (job?.state === 'running') await over(ctx, job, 'succeeded', null, null)
+    if (input?.approval_id) await arrived(ctx, input.approval_id)
     return {}
   },
 })

@@ -92,6 +92,8 @@ export interface InputRow {
   signal: 'SIGINT' | 'SIGTERM' | null
   /** The job that asked for it, which is over when it has arrived. */
   job_id: string | null
+  /** The answer that it is. */
+  approval_id: string | null
   sent: number
 }
 
