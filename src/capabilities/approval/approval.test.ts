@@ -207,7 +207,7 @@ describe('an approval', () => {
     app.runner.print(app.run, turn, asks('q1'))
     await app.are('expired')
     await until(() => app.told().length === 1)
-    expect(app.told()).toMatchObject([{ id: 'q1', allow: false, message: expect.stringMatching(/^Nobody answered within a minute/) }])
+    expect(app.told()).toMatchObject([{ id: 'q1', allow: false, message: expect.stringMatching(/^Nobody answered within 1 seconds?/) }])
     expect(await app.owner.refused('approval_decide', { approval_id: 'A-1', decision: 'allow' })).toMatchObject({
       code: 'CONFLICT',
       message: expect.stringContaining('A-1 has expired'),

@@ -95,8 +95,8 @@ export async function withdraw(ctx: RunContext, row: ApprovalRow, reason: string
 }
 
 export async function expire(ctx: RunContext, row: ApprovalRow): Promise<void> {
-  const minutes = Math.max(1, Math.round((row.expires_at - row.asked_at) / MINUTE_MS))
-  const within = minutes === 1 ? 'a minute' : `${minutes} minutes`
+  const seconds = Math.round((row.expires_at - row.asked_at) / 1_000)
+  const within = seconds < 90 ? `${seconds} second${seconds === 1 ? '' : 's'}` : `${Math.round(seconds / 60)} minutes`
   const message = `Nobody answered within ${within}, so it was denied. Go on without it, or say in a note why it is needed.`
   if (await approvalStore(ctx.tx).change(row, { state: 'expired', message })) ctx.emit(approvalExpired(about(row), facts(row)))
 }

@@ -371,6 +371,22 @@ describe('a job', () => {
     expect((await app.owner.call('task_get', { task_id: nothing.id })).task).toMatchObject({ status: 'BACKLOG', attention: 'human' })
   })
 
+  test('[J10] the work of an earlier job is not handed in as that of a later one', async () => {
+    const app = await open()
+    const task = await app.task()
+    const first = await app.start(task.id)
+    app.git.work = { ...app.git.work, ahead: 1, dirty: 1, fingerprint: 'of the first' }
+    app.runner.exit(await app.run(task.id), 0)
+    await app.over(first.id)
+    const handedIn = async () => (await app.owner.call('review_list', { task_id: task.id })).reviews
+    expect((await handedIn())[0].summary).toContain('1 commit and 1 changed file that it did not commit')
+    await app.owner.call('task_move', { task_id: task.id, status: 'IN_PROGRESS' })
+    const second = await app.start(task.id)
+    app.runner.exit(await app.run(task.id), 0)
+    expect(await app.over(second.id)).toMatchObject({ state: 'failed', reason: expect.stringContaining('It changed nothing.') })
+    expect(await handedIn()).toHaveLength(1)
+  })
+
   test('[J10] what cannot be looked at is the reason, and the job comes to its end', async () => {
     const app = await open()
     const [away, replaced] = [await app.task(), await app.task()]

@@ -235,15 +235,22 @@ export const taskOver = defineTool({
   },
 })
 
+/** Among so many the last one of another job is found: no job has more lives. */
+const EARLIER_RUNS = 200
+
 type Left = { ahead: number; dirty: number; fingerprint: string; problem: string | null }
 
 async function nextOf(ctx: RunContext, job: JobRow, run: RunRow, work: Left): Promise<Next> {
   const lives = (await runStore(ctx.tx).ofJob(job.id)).filter((life) => life.resets_at === null)
   const task = await taskStore(ctx.tx).find(job.task_id)
   const reviews = await reviewsOf(ctx.tx, job.task_id)
+  const ofOthers = (await runStore(ctx.tx).ofTask(job.task_id, run.id, EARLIER_RUNS)).find(
+    (life) => life.job_id !== job.id && life.fingerprint,
+  )
   return whatNext({
     run,
     work,
+    foundAs: ofOthers?.fingerprint ?? undefined,
     before: lives.filter((life) => life.id < run.id).at(-1),
     lives: Math.max(1, lives.length),
     mostLives: ctx.setting('runs.max_lives'),

@@ -10,6 +10,8 @@ export interface Ending {
   before: RunRow | undefined
   /** `problem`: why it could not be looked at. */
   work: Pick<WorkState, 'ahead' | 'dirty' | 'fingerprint'> & { problem: string | null }
+  /** How the jobs before this one had left the worktree; undefined when nobody was there. */
+  foundAs: string | undefined
   /** Where somebody else has put the task meanwhile. */
   movedTo: string | undefined
   lives: number
@@ -50,7 +52,7 @@ const LIMIT_REASONS: Record<string, string> = {
  * | because the provider gives no more                    | parked until the provider does                    |
  * | and its worktree cannot be looked at                  | failed, with the reason                           |
  * | by itself and well, with work to show                 | succeeded: the work is handed in for it           |
- * | by itself and well, with nothing to show              | failed                                            |
+ * | by itself and well, with nothing to show of its own   | failed                                            |
  * | as the life before it, and nothing changed meanwhile  | failed: it would only do so again                 |
  * | after as many lives as it may have                    | failed; what is committed is handed in            |
  * | in any other way                                      | again, after a back-off                           |
@@ -68,10 +70,12 @@ export function whatNext(ending: Ending): Next {
   if (limit) return { next: 'failed', code: 'BUDGET_EXHAUSTED', reason: limit }
   if (run.resets_at !== null) return { next: 'parked', at: run.resets_at, reason: `${failure} It goes on at ${iso(run.resets_at)}.` }
   if (work.problem) return { next: 'failed', code: null, reason: work.problem }
-  const commits = counted(work.ahead, 'commit')
+  const commits = `${counted(work.ahead, 'commit')}${work.dirty ? ` and ${counted(work.dirty, 'changed file')} that it did not commit` : ''}`
   if (run.ok === 1) {
-    if (work.ahead) return { next: 'succeeded', review: `The agent ended well, without asking for review itself. It left ${commits}.` }
-    const left = work.dirty ? `It left ${counted(work.dirty, 'changed file')} that it did not commit.` : 'It changed nothing.'
+    const unchanged = ending.foundAs === work.fingerprint
+    if (work.ahead && !unchanged)
+      return { next: 'succeeded', review: `The agent ended well, without asking for review itself. It left ${commits}.` }
+    const left = work.dirty && !unchanged ? `It left ${counted(work.dirty, 'changed file')} that it did not commit.` : 'It changed nothing.'
     return { next: 'failed', code: null, reason: `It ended without asking for review. ${left}` }
   }
   if (sameAgain(ending)) return { next: 'failed', code: null, reason: `Twice the same, and nothing changed in between: ${failure}` }
