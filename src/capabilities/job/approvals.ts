@@ -12,10 +12,10 @@ export function approvalsFor(ctx: Pick<CallContext, 'setting'>, harness: string,
 }
 
 /** A question that nobody could pass on would be none: the agent would go on without it, or wait for ever. */
-export function cannotAsk(harness: Harness, given: Approvals | undefined): Refusal | undefined {
-  if (given !== 'ask' || harness.can.approve) return undefined
+export function cannotAsk(harness: Harness, approvals: Approvals): Refusal | undefined {
+  if (approvals !== 'ask' || harness.can.approve) return undefined
   return refuse('INVALID_INPUT', `${harness.title} asks nobody for permission, so approvals cannot be ask.`, {
-    hint: 'Leave approvals away, or choose a harness that can approve.',
+    hint: `Say "${harness.name}=allow" or "${harness.name}=deny" in the setting runs.approvals, or in the options of the job; or choose a harness that can approve.`,
     next_tool: 'job_actions',
   })
 }

@@ -661,7 +661,13 @@ describe('a job', () => {
     const task = await app.task()
     const refused = await app.owner.refused('job_submit', { task_id: task.id, action: 'start_agent', options: { approvals: 'ask' } })
     expect(refused).toMatchObject({ code: 'INVALID_INPUT', message: 'A fake asks nobody for permission, so approvals cannot be ask.' })
-    expect(await app.start(task.id, { options: { approvals: 'deny' } })).toMatchObject({ state: 'running' })
+    await app.owner.call('setting_update', { key: 'runs.approvals', value: ['*=ask'] })
+    expect(await app.owner.refused('job_submit', { task_id: task.id, action: 'start_agent' })).toMatchObject({
+      code: 'INVALID_INPUT',
+      hint: expect.stringContaining('fake=allow'),
+    })
+    await app.owner.call('setting_update', { key: 'runs.approvals', value: ['*=ask', 'fake=deny'] })
+    expect(await app.start(task.id)).toMatchObject({ state: 'running' })
   })
 
   test('[J17] checks are the command of the registration, whatever the branch says', async () => {

@@ -11,7 +11,7 @@ import { projectStore } from '../project/index.ts'
 import { handleOf, requireTask, requireUnblocked, type TaskRow } from '../task/index.ts'
 import { planWork, workOf } from '../work/index.ts'
 import { admit, cancelJob, over } from './admission.ts'
-import { cannotAsk } from './approvals.ts'
+import { approvalsFor, cannotAsk } from './approvals.ts'
 import { allowance, allowanceOf, unmetered } from './budget.ts'
 import { aboutJob, aboutRun, askToStop, type JobArguments, jobHandle, notAuto } from './rules.ts'
 import { ACTIONS, Action, type ActionName, JobView, jobSubmitted, Limits, runInput } from './schema.ts'
@@ -26,6 +26,7 @@ const Options = z.strictObject({
     .max(200)
     .optional()
     .describe('`command`: the program and its arguments; no shell reads them'),
+  env: z.array(text(200)).max(100).optional().describe('`codex`: names of variables that it gets from the environment of the daemon'),
   script: z.string().min(1).max(200_000).optional().describe('`scripted`: what it does'),
   approvals: z
     .enum(APPROVALS)
@@ -331,7 +332,7 @@ async function lookAtHarness(ctx: LookContext, taskId: string, given: z.output<t
     const wrong = issue?.message.endsWith('received undefined') ? 'is missing' : issue?.message
     return refuse('INVALID_INPUT', `options of ${name}: ${issue?.path.join('.')} ${wrong}`, { next_tool: 'job_actions' })
   }
-  const unasked = cannotAsk(harness, approvals)
+  const unasked = cannotAsk(harness, approvalsFor(ctx, name, approvals))
   if (unasked) return unasked
   const found = await harness.probe()
   if (!found.found)
