@@ -7,7 +7,7 @@ import type { RateLimit } from './limit.ts'
 import type { CallRecord, Feed, Ledger } from './log.ts'
 import { delay, patiently, RETRIES, RETRY_DELAY_MS } from './patience.ts'
 import { actingFor, inScope, type Lane, mayCall, mayFollow, onLane, type Principal, type RoleRules, SYSTEM } from './policy.ts'
-import { auditJson, redactText, withoutSecrets } from './redact.ts'
+import { auditJson, lengthsOnly, redactText, withoutSecrets } from './redact.ts'
 import type { Found, Registry } from './registry.ts'
 import type { Settings } from './settings.ts'
 import type { Storage, Tx } from './storage.ts'
@@ -471,7 +471,7 @@ export class Kernel {
       tool: found?.tool.name ?? storable(redactText(request.tool).slice(0, 100)),
       outcome,
       code,
-      input: auditJson(call.input),
+      input: auditJson(lengthsOnly(call.input, found?.tool.unrecorded)),
       output: auditJson(output),
       duration_ms: Math.round(this.parts.host.monotonic() - call.began),
     }

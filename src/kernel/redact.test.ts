@@ -1,7 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { auditJson, redact, redactText, withoutSecrets } from './redact.ts'
+import { auditJson, redact, redactScreen, redactText, withoutSecrets } from './redact.ts'
 import { canonicalJson } from './text.ts'
+
+test('[K7] a secret that a terminal wraps at its edge is one too', () => {
+  const secret = `sbx_agent_${'a'.repeat(40)}`
+  expect(redactScreen(`${'.'.repeat(50)} ${secret.slice(0, 9)}\n${secret.slice(9)} ok`, 60)).toBe(`${'.'.repeat(50)} [redacted] ok`)
+  expect(redactScreen(`${'.'.repeat(60)}\nnext\n${secret}`, 60)).toBe(`${'.'.repeat(60)}\nnext\n[redacted]`)
+})
 
 describe('redaction', () => {
   test.for([

@@ -11,6 +11,19 @@ export function redactText(text: string): string {
   return text.replace(SECRET_TEXT, REDACTED)
 }
 
+/** Of a terminal so wide: a secret that goes on in the next line is one too. */
+export function redactScreen(text: string, columns: number): string {
+  const shown: string[] = []
+  for (let rest = text.split('\n'); rest.length; ) {
+    const end = rest.findIndex((line) => line.length < columns)
+    const lines = rest.splice(0, end < 0 ? rest.length : end + 1)
+    const whole = lines.join('')
+    const hidden = redactText(whole)
+    shown.push(...(hidden === whole ? lines : [hidden]))
+  }
+  return shown.join('\n')
+}
+
 /** A copy in which every secret is replaced. */
 export function redact(value: unknown): unknown {
   return replaceSecrets(value, REDACTED)
@@ -29,6 +42,14 @@ function replaceSecrets(value: unknown, replacement: string | null): unknown {
     SECRET_KEY.test(key) && typeof inner === 'string' ? [key, replacement] : [redactText(key), replaceSecrets(inner, replacement)],
   )
   return Object.fromEntries(entries)
+}
+
+/** A copy that says of these fields only how long they are. */
+export function lengthsOnly(value: unknown, fields: readonly string[] = []): unknown {
+  if (!fields.length || typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => [key, fields.includes(key) ? `[${JSON.stringify(inner)?.length ?? 0} characters]` : inner]),
+  )
 }
 
 /** JSON for the audit: redacted, and cut at `limit` characters with a note of how much is missing. */

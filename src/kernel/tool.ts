@@ -95,6 +95,8 @@ interface Declaration<I extends z.ZodObject, O extends z.ZodObject> {
   scope?: 'open' | 'own'
   /** A failure also reaches the human. */
   critical?: boolean
+  /** Fields of the input of which the audit keeps only the length: what somebody types may be a password. */
+  unrecorded?: readonly string[]
   /** For the daemon itself; on no surface. */
   internal?: boolean
   /** Kept loaded by clients that defer the rest: about six tools. */

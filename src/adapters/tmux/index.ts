@@ -106,7 +106,7 @@ async function look(tmux: Tmux, { id }: Named): Promise<TerminalState> {
   const [marker, dead, ...how] = facts.split(' ')
   if (marker !== id) return { state: 'absent' }
   if (dead !== '1') return { state: 'running', attached: clients.filter((control) => control === '0').length }
-  return { state: 'ended', how: how[1] ? how.join(' ') : UNTOLD, screen: (await capture(tmux, ROWS))?.text ?? '' }
+  return { state: 'ended', how: how[1] ? how.join(' ') : UNTOLD, screen: (await capture(tmux, ROWS, true))?.text ?? '' }
 }
 
 async function screenOf(tmux: Tmux, session: Named, history?: number): Promise<Screen | undefined> {

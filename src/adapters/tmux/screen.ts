@@ -6,9 +6,10 @@ import { PANE, type Tmux } from './tmux.ts'
 /** A screen is some ten thousand characters; with its history it must still fit into an answer. */
 const MOST_CHARACTERS = 400_000
 
-export async function capture(tmux: Tmux, history = 0): Promise<Screen | undefined> {
+/** `joined`: what was wrapped at the edge is one line again, so that a secret in it can be recognised. */
+export async function capture(tmux: Tmux, history = 0, joined = false): Promise<Screen | undefined> {
   const size = ['display-message', '-p', '-t', PANE, '#{pane_width} #{pane_height}']
-  const { ok, out } = await tmux.ask([...size, ';', 'capture-pane', '-p', '-t', PANE, '-S', history ? `-${history}` : '0'])
+  const { ok, out } = await tmux.ask([...size, ';', 'capture-pane', '-p', ...(joined ? ['-J'] : []), '-t', PANE, '-S', history ? `-${history}` : '0'])
   if (!ok) return undefined
   const end = out.indexOf('\n')
   const [columns = 0, rows = 0] = out.slice(0, end).split(' ').map(Number)

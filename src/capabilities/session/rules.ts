@@ -36,12 +36,6 @@ export function notPair(task: TaskRow): Refusal | undefined {
   })
 }
 
-/** An agent that could type into the terminal of another would speak in its person's name. */
-export function mayType(principal: Principal, task: TaskRow): Refusal | undefined {
-  if (principal.kind !== 'agent' || principal.scope.task === task.id) return undefined
-  return refuse('PERMISSION_DENIED', `Only people, and the agent of ${handleOf(task)} itself, type into its terminal.`)
-}
-
 /** What is on a screen is as private as the files are. */
 export function mayLook(principal: Principal, task: TaskRow): Refusal | undefined {
   if (principal.kind !== 'agent' || principal.scope.task === task.id) return undefined

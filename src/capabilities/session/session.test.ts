@@ -232,7 +232,7 @@ describe('a session that goes on', () => {
     expect(await app.owner.refused('session_read', { task_id: (await app.pair()).id })).toMatchObject({ next_tool: 'session_open' })
   })
 
-  test('[PS10] people and its own agent type and read; other agents do not; an agent opens no shell', async () => {
+  test('[PS10] people type, no agent does, nor reads that of another; an agent opens no shell', async () => {
     const app = await open()
     const task = await app.pair()
     const other = await app.pair()
@@ -241,9 +241,10 @@ describe('a session that goes on', () => {
     const as = (secret: string, tool: string, input: object) =>
       app.app.kernel.invoke({ tool, input, credential: { secret }, surface: 'http' })
     const words = { task_id: task.id, text: 'hello', keys: ['Enter'] }
-    expect(await as(agent, 'session_type', words)).toMatchObject({ ok: true, value: { typed: true } })
+    expect(await as(agent, 'session_type', words)).toMatchObject({ ok: false, error: { code: 'PERMISSION_DENIED' } })
+    expect(await as(agent, 'session_read', { task_id: task.id })).toMatchObject({ ok: true })
     expect(await app.owner.call('session_type', words)).toEqual({ typed: true })
-    expect(app.terminal.of(session.id).typed).toEqual([words, words].map(({ text, keys }) => ({ text, keys })))
+    expect(app.terminal.of(session.id).typed).toEqual([{ text: words.text, keys: words.keys }])
     const stranger = await app.worker(other.id)
     for (const tool of ['session_type', 'session_close', 'session_open'])
       expect(await stranger.refused(tool, tool === 'session_type' ? words : { task_id: task.id })).toMatchObject({
@@ -268,6 +269,9 @@ describe('a session that goes on', () => {
     const [event] = await app.events({ type: 'session.typed' })
     expect(event?.data).toMatchObject({ characters: 7, keys: ['Enter'], by: app.owner.id, problem: null })
     expect(JSON.stringify(event)).not.toContain('hunter2')
+    const { calls } = await app.owner.call('audit_tail', { tool: 'session_type' })
+    expect(JSON.stringify(calls)).toContain('[9 characters]')
+    expect(JSON.stringify(calls)).not.toContain('hunter2')
     app.terminal.of(session.id).state = { state: 'ended', how: 'code 0', screen: '' }
     expect(await app.owner.refused('session_type', { task_id: task.id, text: 'x' })).toMatchObject({
       code: 'CONFLICT',

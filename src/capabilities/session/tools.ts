@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { type Refusal, refuse } from '../../kernel/error.ts'
 import { mention } from '../../kernel/id.ts'
 import { within } from '../../kernel/patience.ts'
-import { redactText } from '../../kernel/redact.ts'
+import { redactScreen } from '../../kernel/redact.ts'
 import { text } from '../../kernel/schema.ts'
 import { defineTool, type LookContext, type RunContext, type WatchContext } from '../../kernel/tool.ts'
 import { KEYS, type Screen } from '../../ports/terminal.ts'
@@ -13,7 +13,7 @@ import { livingRun } from '../job/index.ts'
 import { giveTo, handleOf, requireTask, requireUnblocked, type TaskRow, taskStore, transition } from '../task/index.ts'
 import { planWork } from '../work/index.ts'
 import { isElsewhere, launchSession, typeInto } from './effects.ts'
-import { aboutSession, askToClose, mayChoose, mayLook, mayType, named, noSession, notPair, sessionView } from './rules.ts'
+import { aboutSession, askToClose, mayChoose, mayLook, named, noSession, notPair, sessionView } from './rules.ts'
 import { SESSION_STATES, SessionView, sessionClosed, sessionOpened, sessionOpening, sessionTyped } from './schema.ts'
 import { type SessionRow, sessionStore } from './store.ts'
 
@@ -176,11 +176,13 @@ export const type = defineTool({
   example: { task_id: 'T-3', text: 'yes', keys: ['Enter'] },
   impact: 'write',
   profile: 'pair_worker',
+  // An agent would answer its own program's questions in the name of its person.
+  by: 'person',
+  unrecorded: ['text'],
   async run(ctx, { task_id, text, keys }) {
     const task = await requireTask(ctx, task_id)
     const row = await sessionStore(ctx.tx).livingOf(task.id)
-    const wrong = mayType(ctx.principal, task) ?? (row?.state === 'open' ? undefined : noSession(task))
-    if (wrong || !row) return wrong ?? noSession(task)
+    if (row?.state !== 'open') return noSession(task)
     if (!text && !keys.length) return refuse('INVALID_INPUT', 'Give text or keys.')
     const request = ctx.id('typed')
     ctx.enqueue(typeInto({ session_id: row.id, request, by: ctx.principal.id, text, keys }, { queue: `${row.id}.typed` }))
@@ -299,7 +301,7 @@ async function until(
 function shown(screen: Screen | undefined) {
   if (!screen) return { screen: '', mark: 'gone', columns: 0, rows: 0, cut: false }
   const { text, mark, columns, rows, cut } = screen
-  return { screen: redactText(text), mark, columns, rows, cut }
+  return { screen: redactScreen(text, columns), mark, columns, rows, cut }
 }
 
 function lastOf(row: SessionRow) {
