@@ -18,7 +18,16 @@ export function agentEnvironment(
   const wanted = new Set(inherit)
   const passes = (name: string) => (FOR_EVERYONE.test(name) && name !== LEADS_OUT) || (wanted.has(name) && !NEVER.test(name))
   const passed = Object.entries(daemon).filter((entry): entry is [string, string] => entry[1] !== undefined && passes(entry[0]))
-  return { ...Object.fromEntries(passed), ...env, [MARKER]: run }
+  const path = daemon.PATH === undefined ? {} : { PATH: usersPath(daemon.PATH, daemon.npm_lifecycle_event !== undefined) }
+  return { ...Object.fromEntries(passed), ...path, ...env, [MARKER]: run }
+}
+
+/** Under `npm start` it begins with our own packages: a bare `tsc` or `vitest` in the user's repository would be ours. */
+function usersPath(path: string, byNpm: boolean): string {
+  if (!byNpm) return path
+  const parts = path.split(':')
+  const first = parts.findIndex((part) => !/(\/node_modules\/\.bin|\/node-gyp-bin)$/.test(part))
+  return parts.slice(Math.max(0, first)).join(':')
 }
 
 /** A runner has none of the agent's. When this daemon is itself part of a run, its runners are too. */

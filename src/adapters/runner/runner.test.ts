@@ -11,6 +11,7 @@ import { ensurePrivateFolder } from '../../daemon/home.ts'
 import type { Exit, Frame, Runner, RunSpec } from '../../ports/runner.ts'
 import { bootId, processAt } from '../../runner/system.ts'
 import { until } from '../../testing/signals.ts'
+import { agentEnvironment } from './environment.ts'
 import { createRunner, type RunnerOptions } from './index.ts'
 
 const ENTRY = resolve(import.meta.dirname, '../../../dist/runner.js')
@@ -398,6 +399,15 @@ describe('limits', () => {
 })
 
 describe('environment', () => {
+  test('[R8] nor the packages of Signalbox itself, when npm has started the daemon', () => {
+    const PATH = '/box/node_modules/.bin:/node_modules/.bin:/npm/lib/node-gyp-bin:/home/u/bin:/usr/bin:/other/node_modules/.bin'
+    const given = { env: {}, inherit: [] }
+    expect(agentEnvironment('run', { PATH, npm_lifecycle_event: 'start' }, given).PATH).toBe(
+      '/home/u/bin:/usr/bin:/other/node_modules/.bin',
+    )
+    expect(agentEnvironment('run', { PATH }, given).PATH).toBe(PATH)
+  })
+
   const SECRET = 'hunter2hunter2'
   const env = {
     PATH: process.env.PATH,
