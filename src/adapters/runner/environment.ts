@@ -18,7 +18,8 @@ export function agentEnvironment(
   const wanted = new Set(inherit)
   const passes = (name: string) => (FOR_EVERYONE.test(name) && name !== LEADS_OUT) || (wanted.has(name) && !NEVER.test(name))
   const passed = Object.entries(daemon).filter((entry): entry is [string, string] => entry[1] !== undefined && passes(entry[0]))
-  const path = daemon.PATH === undefined ? {} : { PATH: usersPath(daemon.PATH, daemon.npm_lifecycle_event !== undefined) }
+  const path: Record<string, string> =
+    daemon.PATH === undefined ? {} : { PATH: usersPath(daemon.PATH, daemon.npm_lifecycle_event !== undefined) }
   return { ...Object.fromEntries(passed), ...path, ...env, [MARKER]: run }
 }
 
