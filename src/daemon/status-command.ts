@@ -141,7 +141,11 @@ function asking({ approvals }: Status, look: Look): string {
     .reverse()
     .map(({ handle, title, task_id, expires_at }) => ({ handle, title, task_id, expires_at }))
   const more = approvals.length > SHOWN ? `  … and ${approvals.length - SHOWN} more: signalbox approval list\n` : ''
-  const next = [`signalbox approval decide ${oldest.handle} allow`, `signalbox approval decide ${oldest.handle} deny --message "…"`]
+  const next = [
+    `signalbox approval get ${oldest.handle}`,
+    `signalbox approval decide ${oldest.handle} allow`,
+    `signalbox approval decide ${oldest.handle} deny --message "…"`,
+  ]
   return section('Asks for permission', rows(shown, 'approval_list', 'approvals', look) + more, next, look)
 }
 
@@ -160,6 +164,12 @@ const TODO: Record<(typeof OPEN)[number], Todo> = {
   BACKLOG: { title: 'Ready to hand out', next: assign },
 }
 
+/** Its agent was given up, or its terminal is over: the reason stands with it. */
+const GIVEN_UP = {
+  title: 'Not going on by itself',
+  next: (task: string) => [`signalbox start ${task}`, `signalbox transcript read ${task}`],
+}
+const PAIR = { title: 'To work on together', next: (task: string) => [`signalbox session open ${task}`] }
 const BEGUN = { title: 'Handed out, but not begun', next: (task: string) => [`signalbox task move ${task} IN_PROGRESS`] }
 
 function assign(task: string, agent: string | undefined): string[] {
@@ -173,9 +183,20 @@ function waiting(status: Status, look: Look): string[] {
   const idle = status.agents.find((agent) => agent.state === 'IDLE' && agent.role === 'worker')?.handle
   return OPEN.flatMap((name) => {
     const own = needs_you.filter((task) => task.status === name)
-    if (name !== 'BACKLOG') return [group(own, TODO[name], idle, look)]
-    const [given, free] = [own.filter((task) => task.assignee_id), own.filter((task) => !task.assignee_id)]
-    return [group(given, BEGUN, idle, look), group(free, TODO[name], idle, look)]
+    if (name === 'REVIEW') return [group(own, TODO[name], idle, look)]
+    const kindOf = ({ task_type, attention_detail, assignee_id }: Task) => {
+      if (task_type === 'PAIR') return PAIR
+      if (attention_detail) return GIVEN_UP
+      return assignee_id && name === 'BACKLOG' ? BEGUN : TODO[name]
+    }
+    return [GIVEN_UP, PAIR, BEGUN, TODO[name]].map((kind) =>
+      group(
+        own.filter((task) => kindOf(task) === kind),
+        kind,
+        idle,
+        look,
+      ),
+    )
   })
 }
 
@@ -184,7 +205,9 @@ function group(tasks: Task[], { title, next }: Todo, idle: string | undefined, l
   if (!first) return ''
   const shown = tasks
     .slice(0, SHOWN)
-    .map(({ handle, title, priority, assignee_id, updated_at }) => ({ handle, title, priority, assignee_id, updated_at }))
+    .map(({ handle, title, priority, assignee_id, attention_detail, updated_at }) =>
+      attention_detail ? { handle, title, attention_detail, updated_at } : { handle, title, priority, assignee_id, updated_at },
+    )
   const more = tasks.length > SHOWN ? `  … and ${tasks.length - SHOWN} more: signalbox task list --status ${first.status}\n` : ''
   return section(title, rows(shown, 'task_list', 'tasks', look) + more, next(first.handle, idle), look)
 }

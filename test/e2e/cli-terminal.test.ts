@@ -11,6 +11,7 @@ import { UsageError } from '../../src/kernel/error.ts'
 import { withProgress } from '../../src/surfaces/cli/progress.ts'
 import { BIN, TestDaemon } from '../../src/testing/daemon.ts'
 import { fakeTerminal } from '../../src/testing/terminal.ts'
+import { repository } from '../chaos/kill-runs.ts'
 import { until } from './support.ts'
 
 let daemon: TestDaemon
@@ -70,6 +71,23 @@ describe('status', () => {
       needs_you: [{ handle: 'T-2' }, { handle: 'T-1' }, { handle: 'T-5' }],
     })
     expect((await daemon.cli(['status'], '', { SIGNALBOX_TOKEN: token })).code).toBe(0)
+  })
+
+  test('[E50] a task whose agent was given up says why, and one to pair on how to begin', async () => {
+    const repo = repository()
+    onTestFinished(() => rmSync(repo, { recursive: true, force: true }))
+    const { project_id } = await daemon.call('project_create', { name: 'Given up' })
+    await daemon.call('repo_add', { path: repo, project_id })
+    await daemon.call('setting_update', { key: 'runs.max_lives', value: 1 })
+    const { handle } = await daemon.call('task_create', { project_id, title: 'too much' })
+    const pair = await daemon.call('task_create', { project_id, title: 'both', task_type: 'PAIR' })
+    const options = { command: ['/no/such/program'] }
+    const { job_id } = await daemon.call('job_submit', { task_id: handle, action: 'start_agent', harness: 'command', options })
+    await daemon.call('job_wait', { job_id, timeout_seconds: 40 })
+    const { out } = await shown(['status'], { columns: 200 })
+    expect(out).toMatch(new RegExp(`by itself\\n.*\\n {2}${handle} +too much +J-1 failed: .*\\n {2}→ signalbox start ${handle}\\n`))
+    expect(out).toMatch(new RegExp(`together\\n.*\\n {2}${pair.handle} +both.*\\n {2}→ signalbox session open ${pair.handle}\\n`))
+    for (const task_id of [handle, pair.handle]) await daemon.call('task_delete', { task_id })
   })
 
   test('[E50] [E53] without a daemon it says so, with the address that was tried and why', async () => {

@@ -9,7 +9,17 @@ const MOST_CHARACTERS = 400_000
 /** `joined`: what was wrapped at the edge is one line again, so that a secret in it can be recognised. */
 export async function capture(tmux: Tmux, history = 0, joined = false): Promise<Screen | undefined> {
   const size = ['display-message', '-p', '-t', PANE, '#{pane_width} #{pane_height}']
-  const { ok, out } = await tmux.ask([...size, ';', 'capture-pane', '-p', ...(joined ? ['-J'] : []), '-t', PANE, '-S', history ? `-${history}` : '0'])
+  const { ok, out } = await tmux.ask([
+    ...size,
+    ';',
+    'capture-pane',
+    '-p',
+    ...(joined ? ['-J'] : []),
+    '-t',
+    PANE,
+    '-S',
+    history ? `-${history}` : '0',
+  ])
   if (!ok) return undefined
   const end = out.indexOf('\n')
   const [columns = 0, rows = 0] = out.slice(0, end).split(' ').map(Number)

@@ -285,6 +285,12 @@ describe('an approval', () => {
     for (const role of ['worker', 'orchestrator', 'supervisor'])
       expect((await (await app.agent(role)).call('approval_list')).approvals).toEqual([])
     expect((await (await app.agent('orchestrator')).call('approval_list', { task_id: app.own.id })).approvals).toEqual([])
+    for (const agent of [worker, await app.agent('orchestrator'), await app.agent('supervisor')])
+      expect(await agent.refused('approval_get', { approval_id: 'A-1' })).toMatchObject({ code: 'PERMISSION_DENIED' })
+    expect((await app.owner.call('approval_get', { approval_id: 'A-1' })).approval).toMatchObject({
+      handle: 'A-1',
+      input: '{"command":"npm publish"}',
+    })
     const seen = async ({ secret }: { secret: string }) => {
       const found = await app.app.identity.authenticate(app.app.engine.view, secret)
       if (!found) throw new Error('not known')

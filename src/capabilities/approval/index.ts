@@ -5,11 +5,11 @@ import { expireApproval } from './effects.ts'
 import { migrations } from './migrations.ts'
 import { approvalAsked, approvalDecided, approvalExpired, approvalWithdrawn } from './schema.ts'
 import { approvalStore } from './store.ts'
-import { decide, expire, list, withdraw } from './tools.ts'
+import { decide, expire, get, list, withdraw } from './tools.ts'
 
 export const approval = defineCapability({
   name: 'approval',
-  tools: [list, decide, expire, withdraw],
+  tools: [list, get, decide, expire, withdraw],
   migrations,
   events: [approvalAsked, approvalDecided, approvalExpired, approvalWithdrawn],
   effects: [expireApproval],

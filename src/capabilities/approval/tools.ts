@@ -38,6 +38,25 @@ export const list = defineTool({
   },
 })
 
+export const get = defineTool({
+  name: 'approval_get',
+  title: 'Read an approval',
+  description: 'What an agent asks permission for, with all that it would be given, and what became of it.',
+  input: z.strictObject({ approval_id: ApprovalId }),
+  output: z.strictObject({ approval: ApprovalView }),
+  example: { approval_id: 'A-1' },
+  impact: 'read',
+  profile: 'viewer',
+  scope: 'own',
+  async look(ctx, { approval_id }) {
+    const row = await requireApproval(ctx.view, approval_id)
+    if (ctx.principal.kind === 'agent' && ctx.principal.scope.task !== row.task_id)
+      return refuse('PERMISSION_DENIED', 'What the agents of other tasks ask is for people alone.')
+    const [approval] = await shown(ctx.view, [row])
+    return { approval: approval as z.output<typeof ApprovalView> }
+  },
+})
+
 export const decide = defineTool({
   name: 'approval_decide',
   title: 'Decide an approval',
