@@ -622,6 +622,15 @@ describe('a job', () => {
     expect(await app.owner.refused('usage_get', { run_id: run, task_id: task.id })).toMatchObject({ code: 'INVALID_INPUT' })
   })
 
+  test('[J24] what a program does not tell is no nothing', async () => {
+    const app = await open({ meters: { wall_clock: 'second', turns: 'turn', tokens: 'turn' } })
+    const task = await app.task()
+    await app.start(task.id)
+    await app.run(task.id)
+    const { total, programs, runs } = await app.owner.call('usage_get', { task_id: task.id })
+    for (const told of [total, programs[0], runs[0]]) expect(told).toMatchObject({ cost_usd: 0, untold: ['cost'] })
+  })
+
   test('[J24] [J16] whose quota is used up, until when, is told with the run, and with what was used', async () => {
     const app = await open()
     const task = await app.task()

@@ -16,7 +16,9 @@ const Used = z.strictObject({
   cost_usd: z.number(),
   estimated: z.boolean().describe('Some of it is not reported by the program itself'),
 })
-const Total = z.strictObject({ runs: z.int(), turns: z.int(), ...Used.shape })
+const UNTOLD = ['tokens', 'cost'] as const
+const Untold = z.array(z.enum(UNTOLD)).describe('What the program does not tell: the figures have nothing of it')
+const Total = z.strictObject({ runs: z.int(), turns: z.int(), ...Used.shape, untold: Untold })
 const Program = { harness: z.string(), model: z.string().nullable() }
 
 export const getUsage = defineTool({
@@ -46,6 +48,7 @@ export const getUsage = defineTool({
         ...Program,
         turns: z.int(),
         ...Used.shape,
+        untold: Untold,
         created_at: Timestamp,
       }),
     ),
@@ -60,6 +63,10 @@ export const getUsage = defineTool({
   profile: 'viewer',
   async look(ctx, { task_id, project_id, run_id, limit, before }) {
     const store = usageStore(ctx.view)
+    const untoldBy = (harness: string) => {
+      const meters = ctx.ports.harnesses.get(harness)?.meters
+      return UNTOLD.filter((meter) => meters && !(meter in meters))
+    }
     const where = { task: task_id, project: project_id, run: run_id }
     const programs = (await store.byProgram(where)).map(({ runs, turns, harness, model, ...used }) => ({
       harness,
@@ -67,6 +74,7 @@ export const getUsage = defineTool({
       runs,
       turns,
       ...shown(used),
+      untold: untoldBy(harness),
     }))
     const rows = await store.runs(where, before, limit)
     const handles = await handlesOf(ctx.view, rows)
@@ -85,6 +93,7 @@ export const getUsage = defineTool({
           model,
           turns,
           ...shown(run),
+          untold: untoldBy(harness),
           created_at: iso(created_at),
         }
       }),
@@ -106,7 +115,7 @@ async function handlesOf(view: Tx, rows: { task_id: string }[]): Promise<Map<str
 
 type Total = z.output<typeof Total>
 
-const NOTHING: Total = { runs: 0, turns: 0, input_tokens: 0, output_tokens: 0, cached_tokens: 0, cost_usd: 0, estimated: false }
+const NOTHING: Total = { runs: 0, turns: 0, input_tokens: 0, output_tokens: 0, cached_tokens: 0, cost_usd: 0, estimated: false, untold: [] }
 
 function added(sum: Total, one: Total): Total {
   return {
@@ -118,6 +127,7 @@ function added(sum: Total, one: Total): Total {
     // Sums of dollars are only exact in millionths.
     cost_usd: Math.round((sum.cost_usd + one.cost_usd) * MICROS) / MICROS,
     estimated: sum.estimated || one.estimated,
+    untold: UNTOLD.filter((meter) => [...sum.untold, ...one.untold].includes(meter)),
   }
 }
 

@@ -7,8 +7,11 @@ const dollars = new Intl.NumberFormat('en', { style: 'currency', currency: 'USD'
 export const tokensIn = (count: number) => compact.format(count)
 export const money = (usd: number) => dollars.format(usd)
 
-/** What a program does not report itself is a guess, and looks like one. */
-export function costOf({ cost_usd, estimated }: Pick<Run, 'cost_usd' | 'estimated'>): string {
+export const UNTOLD = 'not told'
+
+/** What a program does not report itself is a guess, and looks like one; what it does not tell at all is not nothing. */
+export function costOf({ cost_usd, estimated, untold }: Pick<Run, 'cost_usd' | 'estimated'> & { untold?: string[] }): string {
+  if (untold?.includes('cost')) return cost_usd ? `at least ${money(cost_usd)}` : UNTOLD
   return `${estimated ? '≈ ' : ''}${money(cost_usd)}`
 }
 

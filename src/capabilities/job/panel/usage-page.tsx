@@ -10,7 +10,7 @@ import { Empty, Loaded } from '../../../ui/kit/states.tsx'
 import { Table } from '../../../ui/kit/table.tsx'
 import { Time } from '../../../ui/kit/time.tsx'
 import { useTool } from '../../../ui/live.tsx'
-import { costOf, tokensIn } from './amounts.ts'
+import { costOf, tokensIn, UNTOLD } from './amounts.ts'
 
 type Usage = Output<'usage_get'>
 /** An agent that prints much changes its figures with every line. */
@@ -134,9 +134,10 @@ function totals(total: Usage['total']): Record<string, string> {
 
 export const programOf = ({ harness, model }: { harness: string; model: string | null }) => (model ? `${harness} ${model}` : harness)
 
-type Tokens = Pick<Usage['total'], 'input_tokens' | 'output_tokens' | 'cached_tokens'>
+type Tokens = Pick<Usage['total'], 'input_tokens' | 'output_tokens' | 'cached_tokens'> & Partial<Pick<Usage['total'], 'untold'>>
 
-export function tokens({ input_tokens, output_tokens, cached_tokens }: Tokens): string {
+export function tokens({ input_tokens, output_tokens, cached_tokens, untold }: Tokens): string {
+  if (untold?.includes('tokens') && !input_tokens && !output_tokens) return UNTOLD
   const kept = cached_tokens ? ` (${tokensIn(cached_tokens)} cached)` : ''
   return `${tokensIn(input_tokens)} in${kept}, ${tokensIn(output_tokens)} out`
 }
