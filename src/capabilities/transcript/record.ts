@@ -5,6 +5,8 @@ import { type EntryRow, transcriptStore } from './store.ts'
 
 const LONGEST_BODY = 16_384
 const MOST_ENTRIES = 20_000
+/** A program that prints without end would fill the database; what its agent says and does is kept longer. */
+const MOST_WITH_OUTPUT = 2_000
 
 export interface Said {
   turn: number
@@ -19,7 +21,7 @@ export async function record(ctx: RunContext, about: { run: string; task: string
   const before = await store.size(about.run)
   const room = MOST_ENTRIES - before
   if (room <= 0 || !said.length) return 0
-  const kept: Said[] = said.slice(0, room)
+  const kept = withLessOutput(said, before).slice(0, room)
   const last = kept.at(-1)
   if (last && kept.length === room)
     kept[kept.length - 1] = {
@@ -41,6 +43,17 @@ export async function record(ctx: RunContext, about: { run: string; task: string
   )
   await store.insert(rows)
   return rows.length
+}
+
+function withLessOutput(said: Said[], before: number): Said[] {
+  const kept: Said[] = []
+  for (const one of said) {
+    const number = before + kept.length + 1
+    if (number === MOST_WITH_OUTPUT)
+      kept.push({ turn: one.turn, kind: 'signalbox', body: 'From here on, what its programs print by the way is not kept.' })
+    if (number < MOST_WITH_OUTPUT || (one.kind !== 'program' && one.kind !== 'error')) kept.push(one)
+  }
+  return kept
 }
 
 /** A program prints what it likes; no engine stores a NUL or half a character. */

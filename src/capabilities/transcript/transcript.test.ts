@@ -45,6 +45,16 @@ describe('a transcript', () => {
     expect(last.body).toContain('not kept')
   })
 
+  test('[N2] plain output is kept among the first 2,000 entries only, which is said once', async ({ app }) => {
+    const task = await app.task()
+    const lines = Array.from({ length: 500 }, (_, i): Said => ({ turn: 1, kind: 'program', body: `line ${i}` }))
+    for (let i = 0; i < 5; i++) await keep(app, task.id, lines)
+    await keep(app, task.id, [agent('still heard'), ...lines])
+    const { entries } = await app.owner.call('transcript_read', { task_id: task.id })
+    expect(entries[0]).toMatchObject({ number: 2_001, body: 'still heard' })
+    expect(entries[1]).toMatchObject({ number: 2_000, kind: 'signalbox', body: expect.stringContaining('not kept') })
+  })
+
   test('[N3] is searched for the words as they are typed', async ({ app }) => {
     const task = await app.task()
     await keep(app, task.id, [agent('Mended the COOKIE'), agent('100% done'), agent('a_b'), agent('axb 1000')])
