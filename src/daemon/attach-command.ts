@@ -32,11 +32,19 @@ export async function attachCommand(
   return answering(false, terminal, async () => {
     const { exists, session } = (await call(reach, 'session_exists', { task_id: task })) as unknown as Found
     const { attach, attach_argv: argv } = session ?? {}
-    if (!exists || !attach || !argv) throw new UsageError(`${task} has no open terminal. Open it: signalbox session open --task-id ${task}`)
+    if (!exists || !attach || !argv) throw new UsageError(await instead(reach, task))
     if (!values.print && terminal.tty.in && terminal.tty.out) return show(argv, env)
     terminal.out(`${attach}\n`)
     return 0
   })
+}
+
+async function instead(reach: Reach, id: string): Promise<string> {
+  const { task } = (await call(reach, 'task_get', { task_id: id })) as unknown as { task: { handle: string; task_type: string } }
+  const { handle, task_type } = task
+  if (task_type === 'PAIR') return `${handle} has no open terminal. Open it: signalbox session open --task-id ${handle}`
+  const pair = `signalbox task update ${handle} --task-type PAIR`
+  return `${handle} is an AUTO task, on which an agent works by itself. Read along: signalbox transcript read ${handle}. To work on it together: ${pair}`
 }
 
 /** In whichever terminal this is, also in one of another tmux, which would take it for its own. */

@@ -182,6 +182,14 @@ describe.skipIf(leftOut('tmux', 'terminals'))('a terminal with a real daemon', (
       stderr: expect.stringContaining(`signalbox session open --task-id ${task}`),
     })
     expect(await daemon.cli(['attach'])).toMatchObject({ code: 2, stderr: expect.stringContaining('Name one task') })
+    const { handle: auto } = await daemon.call('task_create', {
+      project_id: (await daemon.call('task_get', { task_id: task })).task.project_id,
+      title: 'alone',
+    })
+    expect(await daemon.cli(['attach', auto])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining(`signalbox transcript read ${auto}`),
+    })
     const { session } = await daemon.call('session_open', { task_id: task })
     expect(await daemon.cli(['attach', task])).toMatchObject({ code: 0, stdout: `${session.attach}\n` })
     const socket = join(site.folder, 'mine')
