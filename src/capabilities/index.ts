@@ -2,7 +2,8 @@ import type { Capability, SettingDefinition } from '../kernel/capability.ts'
 import { agent } from './agent/index.ts'
 import { approval } from './approval/index.ts'
 import { effect } from './effect/index.ts'
-import { job, jobAttention, livingRun } from './job/index.ts'
+import { job, jobAttention, livingRun, whenPresenceChanges } from './job/index.ts'
+import { mail, presenceChanged as tellOfLetters } from './mail/index.ts'
 import { project } from './project/index.ts'
 import { review } from './review/index.ts'
 import { openSession, session, sessionAttention } from './session/index.ts'
@@ -21,6 +22,7 @@ const all = [
   review,
   approval,
   job,
+  mail,
   session,
   effect,
   system((): Record<string, SettingDefinition> => settingDefinitions),
@@ -30,6 +32,7 @@ export const capabilities: Capability[] = all
 
 askForAttention(jobAttention, sessionAttention)
 inUse.push(livingRun, openSession)
+whenPresenceChanges.push(tellOfLetters)
 
 /** Every tool with its name, input and output: what a typed client is inferred from. */
 export type Tools = (typeof all)[number]['tools'][number]

@@ -113,3 +113,5 @@ export const job = defineCapability({
 
 export { jobAttention, livingRun } from './attention.ts'
 export { briefOn } from './brief-for.ts'
+export { type Presence, presenceOf, whenPresenceChanges } from './presence.ts'
+export { tellAgent } from './submit.ts'

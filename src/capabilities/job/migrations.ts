@@ -44,4 +44,5 @@ export const migrations: Migration[] = [
     ],
   },
   { name: 'answers-that-arrive', up: ({ text }) => [`ALTER TABLE run_inputs ADD COLUMN approval_id ${text}`] },
+  { name: 'runs-by-agent', up: () => ['CREATE INDEX runs_by_agent ON runs (agent_id, id)'] },
 ]

@@ -12,6 +12,7 @@ import { record, type Said } from '../transcript/index.ts'
 import { admit, again, cancelJob, over } from './admission.ts'
 import { overBudget, overrun } from './budget.ts'
 import { admitLater, forgetRun, settleRun } from './effects.ts'
+import { presenceChanged } from './presence.ts'
 import { aboutJob, aboutRun, askToStop, endFor, isSaid, jobHandle, putBack } from './rules.ts'
 import { jobPaused, MICROS, OPEN_STATES, runEnded, runProgressed, runStarted } from './schema.ts'
 import { type Next, whatNext } from './settle.ts'
@@ -58,6 +59,7 @@ export const started = defineTool({
     const now = { state: 'running', host, pid, process_started, boot, harness_state, started_at: ctx.now, heard_at: ctx.now } as const
     await runStore(ctx.tx).update(run.id, now)
     ctx.emit(runStarted(aboutRun(run), { job_id: run.job_id, harness: run.harness, host }))
+    await presenceChanged(ctx, run)
     return {}
   },
 })
@@ -183,6 +185,7 @@ export const settled = defineTool({
     else await follow(ctx, job, run, await nextOf(ctx, job, run, work))
     await stopsAreOver(ctx, run)
     await admit(ctx)
+    await presenceChanged(ctx, run)
     return {}
   },
 })
