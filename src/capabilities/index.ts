@@ -2,12 +2,13 @@ import type { Capability, SettingDefinition } from '../kernel/capability.ts'
 import { agent } from './agent/index.ts'
 import { approval } from './approval/index.ts'
 import { effect } from './effect/index.ts'
+import { epic, epicFacts } from './epic/index.ts'
 import { job, jobAttention, livingRun } from './job/index.ts'
 import { project } from './project/index.ts'
 import { review } from './review/index.ts'
 import { openSession, session, sessionAttention } from './session/index.ts'
 import { system } from './system/index.ts'
-import { askForAttention, task } from './task/index.ts'
+import { askForAttention, askForEpics, task } from './task/index.ts'
 import { transcript } from './transcript/index.ts'
 import { inUse, work } from './work/index.ts'
 
@@ -22,6 +23,7 @@ const all = [
   approval,
   job,
   session,
+  epic,
   effect,
   system((): Record<string, SettingDefinition> => settingDefinitions),
 ]
@@ -29,6 +31,7 @@ const all = [
 export const capabilities: Capability[] = all
 
 askForAttention(jobAttention, sessionAttention)
+askForEpics(epicFacts)
 inUse.push(livingRun, openSession)
 
 /** Every tool with its name, input and output: what a typed client is inferred from. */
