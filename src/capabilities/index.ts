@@ -4,6 +4,7 @@ import { approval } from './approval/index.ts'
 import { effect } from './effect/index.ts'
 import { epic, epicFacts } from './epic/index.ts'
 import { job, jobAttention, livingRun } from './job/index.ts'
+import { mail } from './mail/index.ts'
 import { project } from './project/index.ts'
 import { review } from './review/index.ts'
 import { openSession, session, sessionAttention } from './session/index.ts'
@@ -22,6 +23,7 @@ const all = [
   review,
   approval,
   job,
+  mail,
   session,
   epic,
   effect,
