@@ -5,6 +5,7 @@ import { effect } from './effect/index.ts'
 import { epic, epicFacts } from './epic/index.ts'
 import { job, jobAttention, livingRun } from './job/index.ts'
 import { mail } from './mail/index.ts'
+import { merge, reviewAttention } from './merge/index.ts'
 import { project } from './project/index.ts'
 import { review } from './review/index.ts'
 import { openSession, session, sessionAttention } from './session/index.ts'
@@ -24,6 +25,7 @@ const all = [
   approval,
   job,
   mail,
+  merge,
   session,
   epic,
   effect,
@@ -32,7 +34,7 @@ const all = [
 
 export const capabilities: Capability[] = all
 
-askForAttention(jobAttention, sessionAttention)
+askForAttention(reviewAttention, jobAttention, sessionAttention)
 askForEpics(epicFacts)
 inUse.push(livingRun, openSession)
 

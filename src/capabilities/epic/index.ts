@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { defineCapability, setting } from '../../kernel/capability.ts'
+import { finish } from './finish.ts'
 import { migrations } from './migrations.ts'
 import { epicCreated, epicMoved, epicUpdated } from './schema.ts'
 import { epicStore } from './store.ts'
@@ -7,7 +8,7 @@ import { create, get, list, update } from './tools.ts'
 
 export const epic = defineCapability({
   name: 'epic',
-  tools: [list, get, create, update],
+  tools: [list, get, create, update, finish],
   migrations,
   events: [epicCreated, epicUpdated, epicMoved],
   settings: {

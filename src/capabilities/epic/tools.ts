@@ -9,7 +9,8 @@ import { AgentId, EpicId, ProjectId, RepoId } from '../ids.ts'
 import { currentProject, noProject, projectStore } from '../project/index.ts'
 import { Description, summaries, TaskSummary, Title, taskStore } from '../task/index.ts'
 import { nameOf } from '../work/index.ts'
-import { aboutEpic, checkMove, epicHandle, requireEpic, saveEpic } from './rules.ts'
+import { closePr } from './finish.ts'
+import { aboutEpic, checkMove, epicHandle, isOver, requireEpic, saveEpic } from './rules.ts'
 import { EpicStateName, EpicSummary, EpicView, epicCreated, epicUpdated } from './schema.ts'
 import { type EpicRow, epicStore } from './store.ts'
 import { epicView, summariesOf } from './view.ts'
@@ -154,6 +155,7 @@ export const update = defineTool({
     }
     const wanted = Object.fromEntries(fields.map((key) => [key, given[key as keyof typeof given]]))
     const next = await saveEpic(ctx, row, { ...wanted, ...(given.state === 'COMPLETED' ? { completed_at: ctx.now } : {}) })
+    if (isOver(next)) await closePr(ctx, next)
     ctx.emit(epicUpdated(aboutEpic(row), { handle: epicHandle(row), version: next.version, fields }))
     return changed(ctx, next)
   },
