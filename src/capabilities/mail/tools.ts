@@ -7,6 +7,7 @@ import type { Tx } from '../../kernel/storage.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { agentStore } from '../agent/index.ts'
 import { AgentId, MailId, ProjectId, ThreadId } from '../ids.ts'
+import { nameOf } from './names.ts'
 import { addressesOf, fingerprintOf, notMine, requireNew, requireRoom } from './rules.ts'
 import { asSubject, Body, HUMAN, Importance, LetterView, mailAcked, mailRead, Subject, SYSTEM_SENDER } from './schema.ts'
 import { type Letter, sendLetter } from './send.ts'
@@ -268,12 +269,6 @@ async function shown(view: Tx, rows: LetterRow[], most = Number.POSITIVE_INFINIT
   const names = new Map<string, string>()
   for (const id of new Set(rows.flatMap((row) => [row.from_id, row.to_id]))) names.set(id, await nameOf(view, id))
   return rows.map((row) => letterView(row, names, most))
-}
-
-async function nameOf(view: Tx, id: string): Promise<string> {
-  if (id === HUMAN || id === SYSTEM_SENDER) return id
-  const store = agentStore(view)
-  return ((await store.agent(id)) ?? (await store.person(id)))?.handle ?? id
 }
 
 function letterView(row: LetterRow, names: Map<string, string>, most: number): z.output<typeof LetterView> {
