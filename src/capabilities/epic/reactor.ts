@@ -1,3 +1,4 @@
+import { pause } from '../../kernel/patience.ts'
 import type { Reactor, ReactorContext } from '../../kernel/reactor.ts'
 import { taskStore } from '../task/index.ts'
 import { epicStore } from './store.ts'
@@ -5,6 +6,8 @@ import { epicStore } from './store.ts'
 /** After any of these somebody may have to be started, in the epic of the task. */
 const OF_TASKS = ['task.created', 'task.updated', 'task.moved', 'task.deleted', 'job.ended', 'review.stuck']
 const OF_EPICS = ['epic.created', 'epic.updated', 'epic.moved']
+
+const TRY_AGAIN_MS = 1_000
 
 /** Hears what happens in epics, and has each compared with what it wants. All is in rows: what was missed is seen at the next start. */
 export const watcher: Reactor = {
@@ -47,7 +50,14 @@ class OneAtATime {
   }
 
   async #look(epic: string): Promise<void> {
-    await this.#ctx.report('epic_reconcile', { epic_id: epic }).catch(this.#ctx.defect)
+    try {
+      await this.#ctx.report('epic_reconcile', { epic_id: epic })
+    } catch (error) {
+      // A row that somebody else has changed meanwhile, or storage that was away: nobody else would look again.
+      if (!this.#ctx.signal.aborted) this.#ctx.defect(error)
+      await pause(TRY_AGAIN_MS, this.#ctx.signal)
+      this.#again.add(epic)
+    }
     this.#running.delete(epic)
     if (this.#again.delete(epic)) this.ask(epic)
   }

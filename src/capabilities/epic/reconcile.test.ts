@@ -205,11 +205,10 @@ describe('workers', () => {
     await ground.begin()
     const first = await ground.task('first')
     const second = await ground.task('second')
+    for (const task of [first, second]) await ground.started(task)
     const waits = await ground.task('waits', { blocked_by: [first.id], priority: 'high' })
     const [third, urgent] = [await ground.task('third'), await ground.task('urgent', { priority: 'high' })]
     const byHand = await ground.task('by hand', { task_type: 'PAIR' })
-    await ground.started(first)
-    await ground.started(second)
     await ground.settled()
     for (const task of [waits, third, urgent, byHand]) expect(await ground.runs(task)).toEqual([])
     expect(await ground.status(third)).toMatchObject({ attention: 'queued', attention_detail: expect.stringContaining('one of 2') })
@@ -393,11 +392,12 @@ describe('what moves it next', () => {
     })
     await ground.handIn(one)
     expect(await ground.status(one)).toMatchObject({ attention: 'reviewer' })
+    await ground.started(two)
+    await ground.started(ground.lead(), 2)
     for (const task of [one, two]) await owner.call('task_close', { task_id: task.id, reason: 'enough' })
     await ground.leadEnds(2)
+    await ground.leadEnds(3)
     await ground.settled()
-    const last = await ground.status(ground.lead())
-    if (last.attention === 'running') await ground.leadEnds(3)
     expect(await ground.status(ground.lead())).toMatchObject({
       attention: 'human',
       attention_detail: expect.stringContaining('All its tasks'),
