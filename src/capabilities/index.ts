@@ -1,14 +1,16 @@
 import type { Capability, SettingDefinition } from '../kernel/capability.ts'
-import { agent } from './agent/index.ts'
+import { agent, askAboutAgents } from './agent/index.ts'
 import { approval } from './approval/index.ts'
 import { effect } from './effect/index.ts'
-import { job, jobAttention, livingRun, whenPresenceChanges } from './job/index.ts'
-import { mail, presenceChanged as tellOfLetters } from './mail/index.ts'
+import { epic, epicAttention, epicFacts, wakeAgent } from './epic/index.ts'
+import { aboutAgents, job, jobAttention, livingRun, whenPresenceChanges } from './job/index.ts'
+import { mail, presenceChanged as tellOfLetters, wakers } from './mail/index.ts'
+import { merge, reviewAttention } from './merge/index.ts'
 import { project } from './project/index.ts'
 import { review } from './review/index.ts'
 import { openSession, session, sessionAttention } from './session/index.ts'
 import { system } from './system/index.ts'
-import { askForAttention, task } from './task/index.ts'
+import { askForAttention, askForEpics, task } from './task/index.ts'
 import { transcript } from './transcript/index.ts'
 import { inUse, work } from './work/index.ts'
 
@@ -23,16 +25,21 @@ const all = [
   approval,
   job,
   mail,
+  merge,
   session,
+  epic,
   effect,
   system((): Record<string, SettingDefinition> => settingDefinitions),
 ]
 
 export const capabilities: Capability[] = all
 
-askForAttention(jobAttention, sessionAttention)
+askAboutAgents(aboutAgents)
+askForAttention(reviewAttention, epicAttention, jobAttention, sessionAttention)
+askForEpics(epicFacts)
 inUse.push(livingRun, openSession)
 whenPresenceChanges.push(tellOfLetters)
+wakers.push(wakeAgent)
 
 /** Every tool with its name, input and output: what a typed client is inferred from. */
 export type Tools = (typeof all)[number]['tools'][number]

@@ -1,5 +1,7 @@
 import { z } from 'zod'
 import { defineCapability, setting } from '../../kernel/capability.ts'
+import { whereabouts } from '../task/index.ts'
+import { startAgent, stopAgent } from './agents.ts'
 import { APPROVAL_LINE } from './approvals.ts'
 import { getBudget, setBudget } from './budget.ts'
 import { admitLater, forgetRun, launchRun, settleRun, stopRun } from './effects.ts'
@@ -41,6 +43,8 @@ export const job = defineCapability({
     getBudget,
     setBudget,
     getUsage,
+    startAgent,
+    stopAgent,
     prepared,
     started,
     progressed,
@@ -97,21 +101,25 @@ export const job = defineCapability({
       kind: 'job',
       async find(tx, ref) {
         const row = await jobStore(tx).find(ref)
-        return row && { id: row.id, within: { project: row.project_id, task: row.task_id } }
+        return row && { id: row.id, within: await whereabouts(tx, row) }
       },
     },
     {
       kind: 'run',
       async find(tx, ref) {
         const row = await runStore(tx).find(ref)
-        return row && { id: row.id, within: { project: row.project_id, task: row.task_id } }
+        return row && { id: row.id, within: await whereabouts(tx, row) }
       },
     },
   ],
   resources: [{ uri: 'signalbox://job/{id}', name: 'job', description: 'One job, by id or handle', tool: 'job_get', argument: 'job_id' }],
 })
 
+export { cancelJob } from './admission.ts'
+export { aboutAgents } from './agents.ts'
 export { jobAttention, livingRun } from './attention.ts'
 export { briefOn } from './brief-for.ts'
 export { type Presence, presenceOf, whenPresenceChanges } from './presence.ts'
-export { tellAgent } from './submit.ts'
+export { jobEnded } from './schema.ts'
+export { jobStore, runStore } from './store.ts'
+export { beginWork, tellAgent } from './submit.ts'

@@ -258,6 +258,7 @@ async function nextOf(ctx: RunContext, job: JobRow, run: RunRow, work: Left): Pr
     lives: Math.max(1, lives.length),
     mostLives: ctx.setting('runs.max_lives'),
     backOffMs: ctx.setting<number>('runs.back_off_seconds') * 1_000,
+    leads: task?.lead === 1,
     cancelAsked: job.cancel_asked_at !== null,
     movedTo: task && task.status !== 'IN_PROGRESS' ? task.status : undefined,
     reported: reviews.some((round) => round.requested_by === run.agent_id && round.requested_at >= run.created_at),

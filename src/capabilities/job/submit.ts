@@ -232,6 +232,21 @@ export async function tellAgent(ctx: RunContext, run: RunRow, message: string): 
   await deliver(ctx, newJob(ctx, task, 'message_agent', { message }, await nextNumber(ctx.tx, 'job')), run)
 }
 
+/** As start_agent, or resume_agent where somebody has been at work: for those who decide by themselves that work is to be done. */
+export async function beginWork(
+  ctx: RunContext,
+  task: TaskRow,
+  given: Pick<JobArguments, 'harness' | 'model' | 'message'>,
+): Promise<JobRow | Refusal> {
+  const resumes = (await runStore(ctx.tx).ofTask(task.id, undefined, 50)).some((run) => run.kind === 'agent')
+  const action = resumes ? 'resume_agent' : 'start_agent'
+  const taken = resumes ? { message: given.message } : given
+  const refusal = notAuto(task)
+  if (refusal) return refusal
+  const job = newJob(ctx, task, action, taken, await nextNumber(ctx.tx, 'job'))
+  return (await BEGIN[action](ctx, task, job)) ?? job
+}
+
 async function say(ctx: RunContext, task: TaskRow, job: JobRow): Promise<Refusal | undefined> {
   const run = await runStore(ctx.tx).livingOf(task.id)
   if (run?.kind !== 'agent') return nobodyThere(task)

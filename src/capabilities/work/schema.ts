@@ -17,6 +17,8 @@ export const WorkPlan = z.strictObject({
   path: z.string().nullable(),
   branch: z.string(),
   base: z.string(),
+  /** The base is a branch of ours, to be made from this one when it is not there. */
+  base_from: z.string().nullish(),
   strategy: Strategy,
 })
 export type WorkPlan = z.output<typeof WorkPlan>
