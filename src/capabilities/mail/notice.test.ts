@@ -9,6 +9,18 @@ import { wakers } from './index.ts'
 
 const letter = (more: object = {}) => ({ subject: 'Platypus', body: 'Which port?', ...more })
 
+/** Counts whom it is asked to wake, in the place of whoever does so. */
+function waking() {
+  const woken: [string, number][] = []
+  const wake = async (_ctx: unknown, agent: string, unread: number) => {
+    woken.push([agent, unread])
+    return true
+  }
+  wakers.unshift(wake)
+  onTestFinished(() => void wakers.splice(wakers.indexOf(wake), 1))
+  return woken
+}
+
 /** An agent of ours at work, that hears what it is told. */
 async function atWork(harness: Partial<Harness> = {}, settings: Record<string, unknown> = {}) {
   const runner = new FakeRunner()
@@ -118,6 +130,7 @@ describe('an agent that works', () => {
   })
 
   test('[M14] is told again in its next run, until it was told three times', async () => {
+    waking()
     const app = await atWork()
     await app.ann.call('mail_send', letter({ to_agent_id: app.agent_id }))
     await until(() => app.told().length === 1)
@@ -148,18 +161,6 @@ describe('an agent that works', () => {
 })
 
 describe('an agent that is idle', () => {
-  /** Counts whom it is asked to wake. */
-  function waking() {
-    const woken: [string, number][] = []
-    const wake = async (_ctx: unknown, agent: string, unread: number) => {
-      woken.push([agent, unread])
-      return true
-    }
-    wakers.unshift(wake)
-    onTestFinished(() => void wakers.splice(wakers.indexOf(wake), 1))
-    return woken
-  }
-
   test('[M15] is woken by a letter, once; one that has never run is not', async () => {
     const woken = waking()
     const app = await atWork()
