@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { TestDaemon } from '../../src/testing/daemon.ts'
 import { realPath } from '../../src/testing/real-programs.ts'
-import { type Model, type Step, script, startModel } from '../../src/testing/scripted-model/index.ts'
+import { type Model, type Rule, type Step, script, startModel } from '../../src/testing/scripted-model/index.ts'
 import { survivors } from '../../src/testing/survivors.ts'
 import { repository } from '../chaos/kill-runs.ts'
 import { databaseOf, rows } from '../e2e/support.ts'
@@ -52,8 +52,8 @@ export class Site {
     this.daemon = new TestDaemon({ env: { HOME: this.#home, PATH: realPath(), ...own, ...configured } })
   }
 
-  static async open(program: Played, settings: Record<string, unknown> = {}): Promise<Site> {
-    const site = new Site(program, await startModel())
+  static async open(program: Played, settings: Record<string, unknown> = {}, rules: Rule[] = []): Promise<Site> {
+    const site = new Site(program, await startModel({ rules }))
     await site.daemon.start()
     for (const [key, value] of Object.entries({ ...SETTINGS, ...settings })) await site.daemon.call('setting_update', { key, value })
     site.#project = (await site.daemon.call('project_create', { name: 'Web' })).project_id

@@ -200,6 +200,33 @@ describe('a supervisor', () => {
   })
 })
 
+describe('a supervisor that is woken by a letter', () => {
+  test('[EP10] also hears what was handed in meanwhile, since it is not started for that again', async ({ ground }) => {
+    const { app } = await ground.begin()
+    const one = await ground.task('one')
+    const worker = await ground.started(one)
+    const lead = await ground.started(ground.lead())
+    await ground.as(worker).call('review_request', { summary: 'done' })
+    await app.owner.call('mail_send', { to_agent_id: ground.epic.supervisor_id, subject: 'Hello', body: 'Also for phones.' })
+    await app.app.kernel.invoke({
+      tool: 'agent_wake',
+      input: { agent_id: ground.epic.supervisor_id },
+      credential: 'system',
+      surface: 'daemon',
+    })
+    ground.runner.exit(lead.id)
+    const next = await ground.started(ground.lead(), 2)
+    expect(ground.brief(next)).toContain(`${one.handle} was handed in.`)
+    ground.runner.exit(worker.id)
+    await ground.ended(one)
+    await ground.leadEnds(2)
+    await app.owner.call('mail_send', { to_agent_id: ground.epic.supervisor_id, subject: 'Hello', body: 'And for watches.' })
+    const two = await ground.started(ground.lead(), 3)
+    expect(ground.brief(two)).toContain('unread letters')
+    expect(ground.brief(two)).not.toContain('was handed in.')
+  })
+})
+
 describe('workers', () => {
   test('[EP8] are started by themselves, so many at a time, in order', async ({ ground }) => {
     await ground.begin()

@@ -100,20 +100,24 @@ async function tellOnce(ctx: RunContext, epic: EpicRow, what: string, said: { su
   await sendLetter(ctx, { from: 'system', to: epic.supervisor_id ?? 'human', ...said, importance: 'high', about })
 }
 
-/** Once for what has come since its last run began: one who leaves it undone is not started for it again and again. */
+/** Once for what has come since it was last told: one who leaves it undone is not started for it again and again. */
 async function wakeSupervisor(ctx: RunContext, epic: EpicRow, seen: Seen): Promise<void> {
   const lead = await leadOf(ctx, epic)
   const supervisor = lead?.assignee_id ? await agentStore(ctx.tx).agent(lead.assignee_id) : undefined
   if (!lead || lead.status === 'DONE' || supervisor?.desired !== 'running') return
   const [job] = await jobStore(ctx.tx).latest([lead.id])
   if (isAtWork(job) || job?.state === 'cancelled') return
-  const last = (await runStore(ctx.tx).ofTask(lead.id, undefined, 1))[0]
-  const reasons = last ? (await reasonsOf(ctx, seen)).filter(({ at }) => at >= last.created_at) : []
-  if (last && !reasons.length) return
-  const message = last && news(epic, reasons)
+  const message = job && (await newsSince(ctx, epic, job.created_at, seen))
+  if (job && !message) return
   const begun = await beginWork(ctx, lead, { ...launchOf(epic, 'supervisor'), message })
   if (begun instanceof Refusal)
     await tellOnce(ctx, { ...epic, supervisor_id: null }, `refused:${lead.id}:${begun.body.code}`, cannotStart(lead, begun))
+}
+
+/** What a supervisor has not been told yet; undefined when that is nothing. */
+export async function newsSince(ctx: RunContext, epic: EpicRow, since: number, seen?: Seen): Promise<string | undefined> {
+  const reasons = (await reasonsOf(ctx, seen ?? (await look(ctx, epic)))).filter(({ at }) => at >= since)
+  return reasons.length ? news(epic, reasons) : undefined
 }
 
 interface Reason {

@@ -5,7 +5,7 @@ import { agentStore } from '../agent/index.ts'
 import { takeTurn } from '../handle.ts'
 import { beginWork, jobStore } from '../job/index.ts'
 import { type TaskRow, taskStore } from '../task/index.ts'
-import { isAtWork } from './reconcile.ts'
+import { isAtWork, newsSince } from './reconcile.ts'
 import { launchOf } from './rules.ts'
 import { epicStore } from './store.ts'
 
@@ -46,7 +46,9 @@ export const wakeUp = defineTool({
     const epic = task.epic_id ? await epicStore(ctx.tx).find(task.epic_id) : undefined
     const launch = epic ? launchOf(epic, task.lead ? 'supervisor' : 'worker') : {}
     // What cannot be started is left: its letters wait for its next run.
-    await beginWork(ctx, task, { ...launch, message: MESSAGE })
+    const [job] = await jobStore(ctx.tx).latest([task.id])
+    const more = epic && task.lead && job ? await newsSince(ctx, epic, job.created_at) : undefined
+    await beginWork(ctx, task, { ...launch, message: more ? `${more}\n\n${MESSAGE}` : MESSAGE })
     return {}
   },
 })

@@ -139,7 +139,17 @@ const latestOf = (db: Db, tasks: string[]) =>
   db
     .selectFrom('jobs as j')
     .leftJoin('runs as r', 'r.id', 'j.run_id')
-    .select(['j.task_id', 'j.number', 'j.state', 'j.code', 'j.reason', 'j.not_before', 'j.ended_at', 'r.state as run_state'])
+    .select([
+      'j.task_id',
+      'j.number',
+      'j.state',
+      'j.code',
+      'j.reason',
+      'j.not_before',
+      'j.created_at',
+      'j.ended_at',
+      'r.state as run_state',
+    ])
     .select(['r.heard_at', 'r.open_calls', 'r.paused', 'r.harness', 'r.resets_at', 'r.agent_id'])
     .where('j.task_id', 'in', tasks)
     .where('j.number', '=', (eb) =>
