@@ -96,3 +96,14 @@ export class AuditBuffer {
     this.#timer ??= setTimeout(() => void this.flush(), FLUSH_MS)
   }
 }
+
+/** A dialect and the name that was used in it, in one column: what is sealed keeps its columns. */
+export function calledIn(dialect: string, name: string): string {
+  return `${dialect}/${name}`
+}
+
+/** Under which name a call came, and in which dialect. */
+export function calledAs({ dialect, tool }: Pick<CallRecord, 'dialect' | 'tool'>): { dialect: string | null; name: string } {
+  const [spoken = null, ...name] = dialect?.split('/') ?? []
+  return { dialect: spoken, name: name.length ? name.join('/') : tool }
+}

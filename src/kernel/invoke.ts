@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { calledIn } from './audit.ts'
 import type { EffectQueue, EffectToStore, NewEffect } from './effect.ts'
 import { CODES, type Code, type ErrorBody, isCode, Refusal, refuse, TransientFault, UncertainFault } from './error.ts'
 import type { Cursor, EventFilter, NewEvent } from './event.ts'
@@ -128,8 +129,11 @@ export class Kernel {
     }
     try {
       if (who.why) throw who.why
-      call.found = this.parts.registry.find(request.tool, request.dialect)
-      return await this.#serve(call, call.found)
+      const found = this.parts.registry.find(request.tool, request.dialect)
+      call.found = found
+      const refusal = this.#refusal(call.principal, call.lane, found)
+      if (refusal) throw refusal
+      return await this.#serve(call, this.#chosen(call, found))
     } catch (error) {
       return await this.#fail(call, error)
     } finally {
@@ -209,8 +213,6 @@ export class Kernel {
   }
 
   async #serve(call: Call, found: Found): Promise<Answer> {
-    const refusal = this.#refusal(call.principal, call.lane, found)
-    if (refusal) throw refusal
     const { tool } = found
     const { key, input } = this.#parse(call, found)
     let value: unknown
@@ -261,14 +263,25 @@ export class Kernel {
     return role && { allow: settings.get(`roles.${role}.allow`), deny: settings.get(`roles.${role}.deny`) }
   }
 
+  /** The other native tool that a dialect means by these arguments, with the permissions of that one. */
+  #chosen(call: Call, found: Found): Found {
+    const { input } = call.request
+    const other = isObject(input) ? found.adapter?.instead?.(input, call.principal) : undefined
+    if (!other || !found.adapter) return found
+    call.found = { ...found, tool: this.parts.registry.tool(other.native), adapter: { ...found.adapter, ...other } }
+    const refusal = this.#refusal(call.principal, call.lane, call.found)
+    if (refusal) throw refusal
+    return call.found
+  }
+
   #parse(call: Call, found: Found): { key: string | undefined; input: unknown } {
     const raw = call.request.input ?? {}
-    if (typeof raw !== 'object' || Array.isArray(raw)) throw refuse('INVALID_INPUT', 'The arguments must be an object.')
+    if (!isObject(raw)) throw refuse('INVALID_INPUT', 'The arguments must be an object.')
     checkText(raw)
     // Only now: a value that cannot be walked safely must not reach the audit either.
     call.input = raw
     const { tool, adapter } = found
-    const native = adapter ? adapter.toNative(raw as Record<string, unknown>, call.principal) : (raw as Record<string, unknown>)
+    const native = adapter ? adapter.toNative(raw, call.principal) : raw
     if (!tool.run) return { key: undefined, input: parsed(tool.input, native, found.calledAs) }
     const { idempotency_key, ...rest } = native
     const key = idempotency_key === undefined ? undefined : parsed(IDEMPOTENCY_KEY, idempotency_key, found.calledAs, 'idempotency_key')
@@ -467,7 +480,7 @@ export class Kernel {
       by: principal.by ?? null,
       lane: call.lane,
       surface: request.surface,
-      dialect: found?.dialect?.name ?? null,
+      dialect: found?.dialect ? calledIn(found.dialect.name, found.calledAs) : null,
       tool: found?.tool.name ?? storable(redactText(request.tool).slice(0, 100)),
       outcome,
       code,
@@ -487,7 +500,8 @@ export class Kernel {
   #auditRead(call: Call, value: unknown): void {
     const refused = value instanceof Refusal
     // A read's answer can be large and is in the database anyway: the audit keeps who asked what.
-    const record = this.#record(call, refused ? 'refused' : 'ok', refused ? value.body.code : null, null)
+    const kept = call.found?.dialect?.keepsAnswers ? value : null
+    const record = this.#record(call, refused ? 'refused' : 'ok', refused ? value.body.code : null, refused ? value.body : kept)
     this.parts.auditLater(record)
     this.parts.onCall?.(record)
   }
@@ -533,6 +547,10 @@ export function unauthenticated(): ErrorBody {
     message: CODES.UNAUTHENTICATED.meaning,
     hint: 'Send "Authorization: Bearer <token>". The owner\'s token is in $SIGNALBOX_HOME/owner.token; agents get theirs from agent_invite.',
   }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function parsed<S extends z.ZodType>(schema: S, value: unknown, tool: string, at?: string): z.output<S> {

@@ -115,6 +115,9 @@ export const me = defineTool({
     project_id: z.string().nullable(),
     task_id: z.string().nullable(),
     epic_id: z.string().nullable(),
+    last_active_at: Timestamp.nullable().describe('When you called last, before this'),
+    created_at: Timestamp.nullable(),
+    updated_at: Timestamp.nullable(),
   }),
   example: {},
   impact: 'read',
@@ -123,7 +126,6 @@ export const me = defineTool({
   async look(ctx) {
     const { principal } = ctx
     const row = principal.kind === 'agent' ? await agentStore(ctx.view).agent(principal.id) : undefined
-    const scope = row ?? { project_id: null, task_id: null, epic_id: null }
     return {
       id: principal.id,
       kind: principal.kind,
@@ -132,9 +134,12 @@ export const me = defineTool({
       role: principal.role ?? null,
       profile: principal.profile,
       state: row ? await stateOf(ctx.view, row, ctx.now) : null,
-      project_id: scope.project_id,
-      task_id: scope.task_id,
-      epic_id: scope.epic_id,
+      project_id: row?.project_id ?? null,
+      task_id: row?.task_id ?? null,
+      epic_id: row?.epic_id ?? null,
+      last_active_at: isoOrNull(row ? await agentStore(ctx.view).lastActive(row.id) : null),
+      created_at: isoOrNull(row?.created_at ?? null),
+      updated_at: isoOrNull(row?.updated_at ?? null),
     }
   },
 })

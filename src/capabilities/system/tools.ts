@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { calledAs } from '../../kernel/audit.ts'
 import type { SettingDefinition } from '../../kernel/capability.ts'
 import { refuse } from '../../kernel/error.ts'
 import { defineEvent, type EventFilter } from '../../kernel/event.ts'
@@ -94,6 +95,7 @@ const CallView = z.strictObject({
   surface: z.string(),
   dialect: z.string().nullable(),
   tool: z.string(),
+  called_as: z.string().describe('The name that the caller used'),
   outcome: z.enum(['ok', 'replayed', 'refused', 'failed']),
   code: z.string().nullable(),
   input: z.unknown(),
@@ -276,8 +278,9 @@ async function principalId(view: Tx, ref: string): Promise<string> {
 }
 
 function callView(row: CallRow): z.output<typeof CallView> {
-  const { id, principal, acting_person, lane, surface, dialect, tool, code, duration_ms } = row
+  const { id, principal, acting_person, lane, surface, tool, code, duration_ms } = row
+  const { dialect, name: called_as } = calledAs(row)
   const outcome = row.outcome as z.output<typeof CallView>['outcome']
   const payload = { input: JSON.parse(row.input) as unknown, output: JSON.parse(row.output) as unknown }
-  return { id, at: iso(row.at), principal, acting_person, lane, surface, dialect, tool, outcome, code, ...payload, duration_ms }
+  return { id, at: iso(row.at), principal, acting_person, lane, surface, dialect, tool, called_as, outcome, code, ...payload, duration_ms }
 }

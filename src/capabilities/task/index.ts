@@ -44,8 +44,9 @@ export const task = defineCapability({
 export type { AttentionSource } from './attention.ts'
 export { askForAttention } from './attention.ts'
 export { about, giveTo, handleOf, requireTask, requireUnblocked, transition } from './rules.ts'
-export { Body } from './schema.ts'
+export { Body, TaskView } from './schema.ts'
 export { type NoteRow, type TaskRow, taskStore } from './store.ts'
+export { fullView } from './view.ts'
 
 /** For those who write about a task without being of this capability. */
 export async function projectOfTask(tx: Tx, id: string): Promise<string | undefined> {

@@ -1,0 +1,303 @@
+import { nameOf } from '../capabilities/work/index.ts'
+import { codesLike, type Dialect, type DialectTool } from '../kernel/dialect.ts'
+import { CODES, type Code, type ErrorBody, refuse } from '../kernel/error.ts'
+import type { Principal, RoleRules } from '../kernel/policy.ts'
+
+type Args = Record<string, unknown>
+
+/** Declared with fields alone; `fields` are the document's arguments, each with the native one where that is not its snake_case. */
+interface Declared extends Omit<DialectTool, 'inputJson' | 'toNative'> {
+  fields: Record<string, Field>
+  required?: string[]
+  toNative?: DialectTool['toNative']
+}
+
+interface Field {
+  json: object
+  native?: string
+}
+
+const id = { json: { type: 'string', maxLength: 64 } }
+const line = (maxLength: number): Field => ({ json: { type: 'string', minLength: 1, maxLength } })
+
+/** BACKLOG and DONE are PENDING and COMPLETED here; the others have one name. */
+const STATES: Record<string, string> = { BACKLOG: 'PENDING', IN_PROGRESS: 'IN_PROGRESS', REVIEW: 'REVIEW', DONE: 'COMPLETED' }
+const STATE = { type: 'string', enum: Object.values(STATES) }
+
+const agentTools: Declared[] = [
+  {
+    name: 'mcp__agent__get_status',
+    native: 'agent_me',
+    description: 'Your own status: type, state, current task and epic.',
+    fields: {},
+    fromNative: (me) => ({
+      id: me.id,
+      type: typeOf(me.role),
+      state: me.state,
+      currentEpicId: me.epic_id,
+      currentTaskId: me.task_id,
+      tmuxSessionName: me.session_name ?? null,
+      lastActiveAt: me.last_active_at,
+      createdAt: me.created_at,
+      updatedAt: me.updated_at,
+    }),
+  },
+  {
+    name: 'mcp__agent__get_task',
+    native: 'work_get',
+    description: 'The task that you work on, with its worktree and branch (workers).',
+    critical: true,
+    fields: {},
+    toNative: (args, principal) => ({ ...args, task_id: ownTask(principal) }),
+    fromNative: ({ task, work, pull_request }) => {
+      const { path, branch } = (work ?? {}) as Args
+      return {
+        ...taskView(task as Args),
+        worktreePath: path ?? null,
+        branchName: branch ?? null,
+        prUrl: (pull_request as Args | undefined)?.url ?? null,
+      }
+    },
+  },
+]
+
+const taskTools: Declared[] = [
+  {
+    name: 'mcp__task__update_status',
+    native: 'task_move',
+    description: 'Move a task to another state; yours, when you name none.',
+    critical: true,
+    unlisted: true,
+    fields: { taskId: id, state: { json: STATE, native: 'status' } },
+    required: ['state'],
+    toNative: ({ status, ...rest }, principal) => ({ task_id: ownTask(principal, rest), ...rest, status: nativeState(status) }),
+    fromNative: ({ task }) => ({ taskId: (task as Args).id, state: stateOf((task as Args).status) }),
+    // Work that a worker hands in is a round of review, and not only a column of the board.
+    instead: ({ state, status }, { role }) => ((state ?? status) === 'REVIEW' && role === 'worker' ? HAND_IN : undefined),
+  },
+  {
+    name: 'mcp__task__create',
+    native: 'task_create',
+    description: 'Create a task.',
+    unlisted: true,
+    fields: { title: line(200), description: line(10_000) },
+    required: ['title'],
+    fromNative: created,
+  },
+  {
+    name: 'mcp__task__assign',
+    native: 'task_assign',
+    description: 'Give a task to an agent.',
+    unlisted: true,
+    fields: { taskId: id, agentId: id },
+    required: ['taskId', 'agentId'],
+    fromNative: ({ task }) => ({ taskId: (task as Args).id, agentId: (task as Args).assignee_id }),
+  },
+  {
+    name: 'mcp__task__add_comment',
+    native: 'task_note',
+    description: 'Write a comment on a task; yours, when you name none.',
+    unlisted: true,
+    fields: { taskId: id, comment: { ...line(20_000), native: 'body' } },
+    required: ['comment'],
+    toNative: (args, principal) => ({ task_id: ownTask(principal, args), ...args }),
+    fromNative: ({ note_id, task_id, at }) => ({ commentId: note_id, taskId: task_id, timestamp: at }),
+  },
+]
+
+const HAND_IN = {
+  native: 'review_request',
+  toNative: (args: Args) => {
+    const { state: _, status: __, taskId, ...rest } = args
+    return { ...rest, ...(taskId === undefined ? {} : { task_id: taskId }), summary: args.summary ?? 'Handed in.' }
+  },
+  fromNative: ({ review, status }: Args) => ({
+    taskId: (review as Args).task_id,
+    state: stateOf(status),
+    submittedAt: (review as Args).requested_at,
+  }),
+} satisfies ReturnType<NonNullable<DialectTool['instead']>>
+
+const epicTools: Declared[] = [
+  {
+    name: 'mcp__epic__read_file',
+    native: 'file_read',
+    description: "Read a file in the worktree of a worker's task.",
+    fields: { taskId: id, filePath: { ...line(1_000), native: 'path' } },
+    required: ['taskId', 'filePath'],
+    fromNative: ({ task_id, path, content }) => ({ taskId: task_id, filePath: path, content }),
+  },
+]
+
+const systemTools: Declared[] = [
+  {
+    name: 'mcp__system__log_decision',
+    native: 'decision_log',
+    description: 'Record a decision and its reason.',
+    fields: { title: line(200), body: line(10_000) },
+    required: ['title', 'body'],
+    fromNative: ({ log_id, timestamp }) => ({ logId: log_id, timestamp }),
+  },
+]
+
+const declared = [...agentTools, ...epicTools, ...systemTools, ...taskTools]
+
+/** The chapter "Supervisor only" is the narrower statement, so it beats the orchestrator's glob over the same prefix. */
+const SUPERVISOR_ONLY = [
+  'mcp__epic__create_task',
+  'mcp__epic__list_tasks',
+  'mcp__epic__get_review_queue',
+  'mcp__epic__approve_pr',
+  'mcp__epic__request_changes',
+  'mcp__epic__read_file',
+  'mcp__epic__create_epic_pr',
+]
+
+const ROLES = {
+  supervisor: { allow: ['*'], deny: [] },
+  orchestrator: {
+    allow: ['mcp__mail__*', 'mcp__agent__*', 'mcp__system__*', 'mcp__task__*', 'mcp__epic__*'],
+    deny: ['mcp__supervisor__*', ...SUPERVISOR_ONLY],
+  },
+  worker: {
+    allow: [
+      'mcp__mail__*',
+      'mcp__agent__get_status',
+      'mcp__agent__get_task',
+      'mcp__agent__get_epic',
+      'mcp__system__log_decision',
+      'mcp__task__update_status',
+      'mcp__task__add_comment',
+    ],
+    deny: ['mcp__supervisor__*', 'mcp__orchestrator__*', 'mcp__epic__*', 'mcp__task__create', 'mcp__task__assign'],
+  },
+} satisfies Record<string, RoleRules>
+
+/** The document knows eight codes; the two about tokens are ours, because it has none. */
+const DOCUMENTED: Partial<Record<Code, string>> = {
+  INVALID_TIMEOUT: 'INVALID_INPUT',
+  INVALID_CURSOR: 'INVALID_INPUT',
+  PAYLOAD_TOO_LARGE: 'INVALID_INPUT',
+  AMBIGUOUS_TOOL: 'TOOL_NOT_FOUND',
+  STATUS_WAS_TASK_TYPE: 'INVALID_INPUT',
+  IDEMPOTENCY_MISMATCH: 'INVALID_INPUT',
+  APPROVAL_REQUIRED: 'PERMISSION_DENIED',
+  TASK_DELETED: 'RESOURCE_NOT_FOUND',
+  ALREADY_EXISTS: 'INVALID_AGENT_STATE',
+  CONFLICT: 'INVALID_AGENT_STATE',
+  INVALID_TRANSITION: 'INVALID_AGENT_STATE',
+  DEPENDENCY_CYCLE: 'INVALID_INPUT',
+  TASK_BLOCKED: 'INVALID_AGENT_STATE',
+  START_PENDING: 'TRANSIENT_ERROR',
+  REVIEW_LIMIT_EXCEEDED: 'INVALID_AGENT_STATE',
+  BUDGET_EXHAUSTED: 'INVALID_AGENT_STATE',
+  RATE_LIMITED: 'TRANSIENT_ERROR',
+  DISCONNECTED: 'TRANSIENT_ERROR',
+  SHUTTING_DOWN: 'TRANSIENT_ERROR',
+  STORAGE_FULL: 'TRANSIENT_ERROR',
+}
+
+/** Factory Factory: a supervisor, orchestrators and workers on one epic. */
+export const factory: Dialect = {
+  name: 'factory',
+  title: 'Factory Factory',
+  tools: declared.map(dialectTool),
+  roles: ROLES,
+  keepsAnswers: true,
+  codes: codesLike(Object.keys(CODES) as Code[], DOCUMENTED),
+  error: (body, name) => {
+    const code = factory.codes[body.code]
+    return { error: { code, message: messageOf(body, name), details: detailsOf(body, name, code) } }
+  },
+}
+
+function dialectTool({ fields, required, toNative, ...tool }: Declared): DialectTool {
+  const properties = Object.fromEntries(Object.entries(fields).map(([name, { json }]) => [name, json]))
+  return {
+    ...tool,
+    inputJson: { type: 'object', properties, ...(required ? { required } : {}), additionalProperties: false },
+    toNative: (args, principal) => {
+      const renamed = Object.fromEntries(Object.entries(args).map(([name, value]) => [fields[name]?.native ?? snake(name), value]))
+      return toNative ? toNative(renamed, principal) : renamed
+    },
+  }
+}
+
+/** What the caller may not use at all is said in the document's own words. */
+function messageOf(body: ErrorBody, name: string): string {
+  const { role, issues } = body.details ?? {}
+  if (isOfTheTool(body)) return `Tool '${name}' is not allowed for agent type '${typeOf(role)}'`
+  if (!Array.isArray(issues)) return body.message
+  return `${name}: ${issues.map(({ path, message }) => `${argument(name, path)}: ${String(message).replace(/^[A-Z_]+: /, '')}`).join('; ')}`
+}
+
+function isOfTheTool({ code, details }: ErrorBody): boolean {
+  return code === 'PERMISSION_DENIED' && typeof details?.role === 'string'
+}
+
+function detailsOf(body: ErrorBody, name: string, called: string): Args {
+  if (isOfTheTool(body)) return {}
+  const { code, hint, next_tool, suggestions, details } = body
+  const { issues, ...facts } = details ?? {}
+  const inOurWords = Array.isArray(issues) ? { issues: issues.map((issue) => ({ ...issue, path: argument(name, issue.path) })) } : {}
+  const given = {
+    hint,
+    nextTool: next_tool,
+    suggestions,
+    nativeCode: called === code ? undefined : code,
+    ...camelKeys(facts),
+    ...inOurWords,
+  }
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
+}
+
+/** The document's name of a native argument. */
+function argument(tool: string, path: unknown): string {
+  const native = String(path)
+  const { fields } = declared.find(({ name }) => name === tool) ?? {}
+  const named = Object.entries(fields ?? {}).find(([, field]) => field.native === native)
+  return named?.[0] ?? (camel(native) || 'input')
+}
+
+function ownTask({ role, scope }: Principal, args?: Args): unknown {
+  if (args?.task_id !== undefined) return args.task_id
+  if (!args && role !== 'worker') throw refuse('INVALID_AGENT_STATE', 'Agent is not a WORKER')
+  if (scope.task === undefined) throw refuse('INVALID_AGENT_STATE', "WORKER doesn't have a current task")
+  return scope.task
+}
+
+function created({ task }: Args): Args {
+  const { id: taskId, title, epic_id } = task as { id: string; title: string; epic_id?: string }
+  const message = epic_id ? 'Task created. A worker will be assigned automatically.' : 'Task created.'
+  return { taskId, title, worktreeName: nameOf(taskId, title).name, message }
+}
+
+function taskView(task: Args): Args {
+  const { id: taskId, title, description, status, epic_id, created_at, updated_at } = task
+  return {
+    id: taskId,
+    title,
+    description,
+    state: stateOf(status),
+    epicId: epic_id ?? null,
+    createdAt: created_at,
+    updatedAt: updated_at,
+  }
+}
+
+function stateOf(status: unknown): string {
+  return STATES[String(status)] ?? String(status)
+}
+
+function nativeState(state: unknown): unknown {
+  return Object.keys(STATES).find((status) => STATES[status] === state) ?? state
+}
+
+/** A person has no role, and is the document's human. */
+function typeOf(role: unknown): string {
+  return typeof role === 'string' ? role.toUpperCase() : 'HUMAN'
+}
+
+const snake = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+const camel = (name: string) => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+const camelKeys = (facts: Args) => Object.fromEntries(Object.entries(facts).map(([key, value]) => [camel(key), value]))
