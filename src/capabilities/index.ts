@@ -3,6 +3,7 @@ import { agent } from './agent/index.ts'
 import { approval } from './approval/index.ts'
 import { effect } from './effect/index.ts'
 import { job, jobAttention, livingRun } from './job/index.ts'
+import { mail } from './mail/index.ts'
 import { project } from './project/index.ts'
 import { review } from './review/index.ts'
 import { openSession, session, sessionAttention } from './session/index.ts'
@@ -21,6 +22,7 @@ const all = [
   review,
   approval,
   job,
+  mail,
   session,
   effect,
   system((): Record<string, SettingDefinition> => settingDefinitions),

@@ -27,13 +27,14 @@ beforeAll(async () => {
   const path = repository('web-shop')
   await daemon.call('project_create', { name: 'Web shop' })
   for (const title of ['One', 'Two']) await daemon.call('task_create', { title })
-  const { token_id } = await daemon.call('agent_invite', { role: 'worker', name: 'Ann' })
+  const { token_id, token } = await daemon.call('agent_invite', { role: 'worker', name: 'Ann' })
+  const { mail_id } = await daemon.call('mail_send', { to_human: true, subject: 'Which port?', body: 'The tests expect 3001.' }, token)
   const { plan_id } = await daemon.call('plan_propose', { tasks: [{ title: 'planned' }] })
   await prepareWork('T-1')
   const { handle } = await daemon.call('task_create', { title: 'Three', task_type: 'PAIR' })
   expect(handle).toBe('T-3')
   if (!withoutTmux) await daemon.call('session_open', { task_id: handle, program: 'shell' })
-  real = { token_id, plan_id, path, timeout_seconds: 0.2 }
+  real = { token_id, plan_id, mail_id, path, timeout_seconds: 0.2 }
 })
 
 function repository(name: string): string {
