@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { defineCapability, type SettingDefinition, setting } from '../../kernel/capability.ts'
 import { exportAudit, verify } from './audit-tools.ts'
+import { listDecisions } from './decisions.ts'
 import { migrations } from './migrations.ts'
 import { audit, decide, decisionLogged, health, listEvents, settingChanged, settingTools, waitForEvents } from './tools.ts'
 
@@ -10,7 +11,7 @@ const Rate = z.int().min(1).max(1_000_000)
 export function system(definitions: () => Record<string, SettingDefinition>) {
   return defineCapability({
     name: 'system',
-    tools: [health, decide, audit, verify, exportAudit, ...settingTools(definitions), listEvents, waitForEvents],
+    tools: [health, decide, listDecisions, audit, verify, exportAudit, ...settingTools(definitions), listEvents, waitForEvents],
     migrations,
     events: [settingChanged, decisionLogged],
     settings: {

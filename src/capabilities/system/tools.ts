@@ -15,11 +15,10 @@ import {
   Timestamp,
   text,
 } from '../../kernel/schema.ts'
-import type { Tx } from '../../kernel/storage.ts'
 import { defineTool } from '../../kernel/tool.ts'
-import { agentStore } from '../agent/index.ts'
 import { ProjectId, TaskId } from '../ids.ts'
 import { projectOfTask } from '../task/index.ts'
+import { principalId } from './names.ts'
 import { type CallRow, systemStore } from './store.ts'
 import '../../ports/daemon.ts'
 
@@ -122,7 +121,7 @@ export const audit = defineTool({
     const own = ctx.principal.kind === 'agent' ? ctx.principal.id : undefined
     const asked = input.principal && (await principalId(ctx.view, input.principal))
     if (own && asked && asked !== own) return refuse('PERMISSION_DENIED', 'You see your own calls only.')
-    const filter = { principal: own ?? asked, tool: input.tool, outcome: input.outcome }
+    const filter = { principal: own ?? asked, tool: input.tool, outcomes: input.outcome && [input.outcome] }
     const rows = await systemStore(ctx.view).calls(filter, Number(input.before ?? Number.MAX_SAFE_INTEGER), input.limit)
     return { calls: rows.map(callView), next: rows.length === input.limit ? String(rows.at(-1)?.seq) : null }
   },
@@ -270,12 +269,6 @@ export const waitForEvents = defineTool({
     } as const
   },
 })
-
-/** Agents and people share one space of handles; what is neither is taken as an id, such as `system`. */
-async function principalId(view: Tx, ref: string): Promise<string> {
-  const store = agentStore(view)
-  return ((await store.agent(ref)) ?? (await store.person(ref)))?.id ?? ref
-}
 
 function callView(row: CallRow): z.output<typeof CallView> {
   const { id, principal, acting_person, lane, surface, tool, code, duration_ms } = row
