@@ -2,6 +2,7 @@ import type { Capability, SettingDefinition } from '../kernel/capability.ts'
 import { agent } from './agent/index.ts'
 import { approval } from './approval/index.ts'
 import { effect } from './effect/index.ts'
+import { escalation } from './escalation/index.ts'
 import { job, jobAttention, livingRun } from './job/index.ts'
 import { mail } from './mail/index.ts'
 import { project } from './project/index.ts'
@@ -25,6 +26,7 @@ const all = [
   mail,
   session,
   effect,
+  escalation,
   system((): Record<string, SettingDefinition> => settingDefinitions),
 ]
 
@@ -41,4 +43,5 @@ const settingDefinitions: Record<string, SettingDefinition> = Object.assign({}, 
 /** What the daemon and its streams act on themselves. */
 export { createIdentity, ensureOwner, tokenEnded, tokenRotated } from './agent/index.ts'
 export { effectStuck } from './effect/index.ts'
+export { escalate } from './escalation/index.ts'
 export { settingChanged, storedSettings } from './system/index.ts'

@@ -1,12 +1,12 @@
 import type { z } from 'zod'
-import { calledIn } from './audit.ts'
+import { calledIn, type Failures } from './audit.ts'
 import type { EffectQueue, EffectToStore, NewEffect } from './effect.ts'
 import { CODES, type Code, type ErrorBody, isCode, Refusal, refuse, TransientFault, UncertainFault } from './error.ts'
 import type { Cursor, EventFilter, NewEvent } from './event.ts'
 import { mapIds, notFound } from './id.ts'
 import type { RateLimit } from './limit.ts'
 import type { CallRecord, Feed, Ledger } from './log.ts'
-import { delay, patiently, RETRIES, RETRY_DELAY_MS } from './patience.ts'
+import { delay, type Patience, patiently } from './patience.ts'
 import { actingFor, inScope, type Lane, mayCall, mayFollow, onLane, type Principal, type RoleRules, SYSTEM } from './policy.ts'
 import { auditJson, redactText, withoutSecrets } from './redact.ts'
 import type { Found, Registry } from './registry.ts'
@@ -67,6 +67,7 @@ export interface KernelParts {
   ports: Ports
   limit: RateLimit
   auditLater(call: CallRecord): void
+  failures?: Failures
   countRefusal(source: string, reason: string): void
   onDefect(error: unknown, call: { id: string; tool: string }): void
   onCall?(call: CallRecord): void
@@ -180,8 +181,18 @@ export class Kernel {
     return proof
   }
 
+  /** Read each time: a change holds for the next call. */
+  get #patience(): Patience {
+    const { settings } = this.parts
+    return { retries: settings.get('limits.retries'), delayMs: settings.get('limits.retry_delay_ms') }
+  }
+
+  #patiently<T>(work: () => Promise<T>): Promise<T> {
+    return patiently(work, this.#patience)
+  }
+
   #known(secret: string): Promise<Proof | undefined> {
-    return patiently(() => this.parts.identity.authenticate(this.parts.storage.view, secret))
+    return this.#patiently(() => this.parts.identity.authenticate(this.parts.storage.view, secret))
   }
 
   async #authenticate(request: Request): Promise<Caller | { error: ErrorBody }> {
@@ -226,10 +237,10 @@ export class Kernel {
         value = this.#checked(tool, await tool.watch(this.#watchContext(call), done.input, value))
     } else {
       const rows = new Map<string, unknown>()
-      const resolved = await patiently(() => this.#resolve(this.parts.storage.view, call.principal, tool, input, undefined, rows))
+      const resolved = await this.#patiently(() => this.#resolve(this.parts.storage.view, call.principal, tool, input, undefined, rows))
       const seen = tool.watch
         ? await tool.watch(this.#watchContext(call), resolved)
-        : await patiently(async () => tool.look?.(this.#lookContext(call, rows), resolved))
+        : await this.#patiently(async () => tool.look?.(this.#lookContext(call, rows), resolved))
       value = this.#checked(tool, seen)
       this.#auditRead(call, value)
     }
@@ -323,6 +334,7 @@ export class Kernel {
 
   async #transact(call: Call, tool: Tool, input: unknown, key: string | undefined, prepared: unknown) {
     let done: Done | undefined
+    const patience = this.#patience
     for (let attempt = 0; ; attempt++) {
       try {
         await this.parts.storage.write(async (tx) => {
@@ -332,9 +344,9 @@ export class Kernel {
         break
       } catch (error) {
         if (!(error instanceof TransientFault) || error instanceof UncertainFault) throw error
-        if (attempt < RETRIES) await delay(RETRY_DELAY_MS)
+        if (attempt < patience.retries) await delay(patience.delayMs)
         if (done && (await this.#hasCommitted(call))) break
-        if (attempt === RETRIES) throw error
+        if (attempt >= patience.retries) throw error
       }
     }
     call.committed = true
@@ -348,7 +360,7 @@ export class Kernel {
   /** The fault may have struck after the commit: running the call again would apply it twice. */
   async #hasCommitted(call: Call): Promise<boolean> {
     try {
-      return await patiently(() => this.parts.ledger.committed(this.parts.storage.view, call.id))
+      return await this.#patiently(() => this.parts.ledger.committed(this.parts.storage.view, call.id))
     } catch (error) {
       throw new UncertainFault(error)
     }
@@ -441,7 +453,7 @@ export class Kernel {
       ports,
       signal: call.request.signal ?? NEVER,
       found: (id: string) => rows?.get(id),
-      cursor: () => patiently(() => ledger.head(storage.view)),
+      cursor: () => this.#patiently(() => ledger.head(storage.view)),
       tail: (after: Cursor | undefined, filter: EventFilter, limit: number) => feed.read(call.principal, after, filter, limit),
       recent: (before: Cursor | undefined, filter: EventFilter, limit: number) => feed.readBack(call.principal, before, filter, limit),
     }
@@ -465,7 +477,7 @@ export class Kernel {
   /** A wait is long: what happened after its token ended is no longer for its eyes. */
   async #requireLiving(principal: Principal): Promise<void> {
     if (principal.kind === 'system') return
-    if (await patiently(() => this.parts.identity.refresh(this.parts.storage.view, principal))) return
+    if (await this.#patiently(() => this.parts.identity.refresh(this.parts.storage.view, principal))) return
     throw stale('This token ended during the wait.')
   }
 
@@ -515,8 +527,18 @@ export class Kernel {
     if (call.committed) record.id = this.parts.host.id('call')
     this.parts.onCall?.(record)
     if (found && !found.tool.run) this.parts.auditLater(record)
-    else await this.parts.storage.write((tx) => this.parts.ledger.audit(tx, [record])).catch(() => this.parts.auditLater(record))
+    else await this.#auditNow(record).catch(() => this.parts.auditLater(record))
     return this.#shape(call, body)
+  }
+
+  async #auditNow(record: CallRecord): Promise<void> {
+    const { storage, ledger, failures } = this.parts
+    const failed = record.outcome === 'failed'
+    await storage.write(async (tx) => {
+      await ledger.audit(tx, [record])
+      if (failed) await failures?.store(tx, [record])
+    })
+    if (failed) failures?.stored()
   }
 
   #bodyOf(error: unknown, call: { id: string; tool: string; committed?: boolean }): ErrorBody {

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { defineCapability, type SettingDefinition, setting } from '../../kernel/capability.ts'
+import { PATIENCE } from '../../kernel/patience.ts'
 import { exportAudit, verify } from './audit-tools.ts'
 import { listDecisions } from './decisions.ts'
 import { migrations } from './migrations.ts'
@@ -15,6 +16,12 @@ export function system(definitions: () => Record<string, SettingDefinition>) {
     migrations,
     events: [settingChanged, decisionLogged],
     settings: {
+      'limits.retries': setting(
+        z.int().min(0).max(10),
+        PATIENCE.retries,
+        'How often a call is tried again when storage fails for a moment',
+      ),
+      'limits.retry_delay_ms': setting(z.int().min(0).max(60_000), PATIENCE.delayMs, 'How long a call waits before it is tried again'),
       'limits.agent_calls_per_second': setting(Rate, 100, 'Calls a second that one agent token may make in the long run'),
       'limits.agent_burst': setting(Rate, 500, 'Calls that one agent token may make at once after a pause'),
       'limits.person_calls_per_second': setting(Rate, 5_000, "Calls a second that one person's token may make in the long run"),
