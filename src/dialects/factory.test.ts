@@ -14,6 +14,10 @@ const ALL = ['SUPERVISOR', 'ORCHESTRATOR', 'WORKER']
 const SUPERVISOR = ['SUPERVISOR']
 /** The "Permissions" line of every tool in the document. `get_task` says "WORKER only", and means the state of the caller. */
 const LISTED: Record<string, string[]> = {
+  mcp__mail__list_inbox: ALL,
+  mcp__mail__read: ALL,
+  mcp__mail__send: ALL,
+  mcp__mail__reply: ALL,
   mcp__agent__get_status: ALL,
   mcp__agent__get_task: ALL,
   mcp__epic__read_file: SUPERVISOR,
@@ -86,6 +90,90 @@ describe('who may', () => {
       code: 'PERMISSION_DENIED',
       message: "Tool 'mcp__system__log_decision' is not allowed for agent type 'WORKER'",
       details: {},
+    })
+  })
+})
+
+describe('mail', () => {
+  const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT/)
+  type Pair = { WORKER: Caller; SUPERVISOR: Caller }
+
+  test('[FF3] a letter is sent, listed without being marked, read once, and answered', async ({ app }) => {
+    const { WORKER, SUPERVISOR: boss } = (await cast(app)) as Pair
+    const { mailId, ...sent } = await boss.call(
+      'mcp__mail__send',
+      { toAgentId: WORKER.handle, toHuman: false, subject: 'Task Assignment', body: 'Begin with the tests' },
+      FACTORY,
+    )
+    expect(sent).toEqual({ timestamp: time })
+    const mail = {
+      id: mailId,
+      fromAgentId: boss.id,
+      fromAgentType: 'SUPERVISOR',
+      subject: 'Task Assignment',
+      body: 'Begin with the tests',
+      isRead: false,
+      createdAt: time,
+      readAt: null,
+    }
+    for (let i = 0; i < 2; i++)
+      expect(await WORKER.call('mcp__mail__list_inbox', {}, FACTORY)).toEqual({ count: 1, unreadCount: 1, mails: [mail] })
+    const read = await WORKER.call('mcp__mail__read', { mailId }, FACTORY)
+    expect(read).toEqual({ ...mail, isRead: true, readAt: time })
+    expect(await WORKER.call('mcp__mail__list_inbox', { includeRead: false }, FACTORY)).toEqual({ count: 0, unreadCount: 0, mails: [] })
+    expect(await WORKER.call('mcp__mail__list_inbox', { includeRead: true }, FACTORY)).toEqual({ count: 1, unreadCount: 0, mails: [read] })
+    const reply = await WORKER.call('mcp__mail__reply', { originalMailId: mailId, body: 'On it' }, FACTORY)
+    expect(reply).toEqual({ mailId: expect.stringMatching(/^mail_/), timestamp: time })
+    expect((await boss.call('mcp__mail__list_inbox', {}, FACTORY)).mails).toMatchObject([
+      { id: reply.mailId, fromAgentId: WORKER.id, fromAgentType: 'WORKER', subject: 'Re: Task Assignment' },
+    ])
+    expect(await app.events({ type: 'mail.sent' })).toMatchObject([
+      { data: { mail_id: mailId, to_agent_id: WORKER.id, is_for_human: false, subject: 'Task Assignment' } },
+      { data: { mail_id: reply.mailId, to_agent_id: boss.id, is_for_human: false, subject: 'Re: Task Assignment' } },
+    ])
+  })
+
+  test('[FF3] to the human and from the human', async ({ app }) => {
+    const { WORKER } = (await cast(app)) as Pair
+    await WORKER.call('mcp__mail__send', { toHuman: true, subject: 'Which port?', body: '3000 or 3001' }, FACTORY)
+    const { mails } = await app.owner.call('mcp__mail__list_inbox', {}, FACTORY)
+    expect(mails).toMatchObject([{ fromAgentId: WORKER.id, fromAgentType: 'WORKER' }])
+    await app.owner.call('mcp__mail__reply', { originalMailId: mails[0].id, body: '3001' }, FACTORY)
+    expect((await WORKER.call('mcp__mail__list_inbox', {}, FACTORY)).mails).toMatchObject([
+      { fromAgentId: app.owner.id, fromAgentType: 'HUMAN', subject: 'Re: Which port?' },
+    ])
+  })
+
+  test('[FF5] what the document says of mistakes', async ({ app }) => {
+    const { WORKER, SUPERVISOR: boss } = (await cast(app)) as Pair
+    const text = { subject: 'a', body: 'b' }
+    const code = async (caller: Caller, tool: string, input: object) => (await shaped(caller, tool, input)).error
+    const both = 'Must specify either toAgentId or toHuman: true'
+    for (const to of [{}, { toHuman: false }, { toAgentId: boss.id, toHuman: true }])
+      expect(await code(WORKER, 'mcp__mail__send', { ...to, ...text })).toMatchObject({ code: 'INVALID_INPUT', message: both })
+    expect(await code(WORKER, 'mcp__mail__send', { toAgentId: 'agent-789', ...text })).toMatchObject({ code: 'AGENT_NOT_FOUND' })
+    for (const mailId of ['mail-404', `mail_${'0'.repeat(36)}`]) {
+      expect(await code(WORKER, 'mcp__mail__read', { mailId })).toMatchObject({ code: 'RESOURCE_NOT_FOUND' })
+      expect(await code(WORKER, 'mcp__mail__reply', { originalMailId: mailId, body: 'b' })).toMatchObject({ code: 'RESOURCE_NOT_FOUND' })
+    }
+    const { mailId } = await boss.call('mcp__mail__send', { toHuman: true, ...text }, FACTORY)
+    expect(await code(WORKER, 'mcp__mail__read', { mailId })).toMatchObject({
+      code: 'PERMISSION_DENIED',
+      message: expect.stringContaining('a letter that you received'),
+    })
+    expect(await code(WORKER, 'mcp__mail__reply', { originalMailId: mailId, body: 'b' })).toMatchObject({ code: 'PERMISSION_DENIED' })
+    expect(await code(WORKER, 'mcp__mail__reply', { body: 'b' })).toMatchObject({
+      code: 'INVALID_INPUT',
+      message: 'mcp__mail__reply: originalMailId: is missing',
+    })
+  })
+
+  test('[FF4] the example of a refusal: a role that was denied the letters', async ({ app }) => {
+    const { WORKER, SUPERVISOR: boss } = (await cast(app)) as Pair
+    await app.owner.call('setting_update', { key: 'roles.worker.deny', value: ['mail_send'] })
+    const answer = await shaped(WORKER, 'mcp__mail__send', { toAgentId: boss.id, subject: 'a', body: 'b' })
+    expect(answer).toEqual({
+      error: { code: 'PERMISSION_DENIED', message: "Tool 'mcp__mail__send' is not allowed for agent type 'WORKER'", details: {} },
     })
   })
 })

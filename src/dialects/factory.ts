@@ -1,6 +1,8 @@
+import { AgentId, MailId, TaskId } from '../capabilities/ids.ts'
 import { nameOf } from '../capabilities/work/index.ts'
 import { codesLike, type Dialect, type DialectTool } from '../kernel/dialect.ts'
 import { CODES, type Code, type ErrorBody, refuse } from '../kernel/error.ts'
+import { notFound } from '../kernel/id.ts'
 import type { Principal, RoleRules } from '../kernel/policy.ts'
 
 type Args = Record<string, unknown>
@@ -15,14 +17,61 @@ interface Declared extends Omit<DialectTool, 'inputJson' | 'toNative'> {
 interface Field {
   json: object
   native?: string
+  /** What it names. One that cannot be an id names nothing: the document knows ids of other looks. */
+  names?: keyof typeof IDS
 }
 
-const id = { json: { type: 'string', maxLength: 64 } }
+const IDS = { agent: AgentId, mail: MailId, task: TaskId }
+const idOf = (names: keyof typeof IDS, native?: string): Field => ({ json: { type: 'string', maxLength: 64 }, names, native })
+const taskId = idOf('task')
 const line = (maxLength: number): Field => ({ json: { type: 'string', minLength: 1, maxLength } })
 
 /** BACKLOG and DONE are PENDING and COMPLETED here; the others have one name. */
 const STATES: Record<string, string> = { BACKLOG: 'PENDING', IN_PROGRESS: 'IN_PROGRESS', REVIEW: 'REVIEW', DONE: 'COMPLETED' }
 const STATE = { type: 'string', enum: Object.values(STATES) }
+
+const MOST_LETTERS = 200
+
+const mailTools: Declared[] = [
+  {
+    name: 'mcp__mail__list_inbox',
+    native: 'mail_inbox',
+    description: 'Your letters: those that are unread, or all.',
+    fields: { includeRead: { json: { type: 'boolean' } } },
+    toNative: (args) => ({ limit: MOST_LETTERS, ...args }),
+    fromNative: ({ count, unread_count, letters }) => ({ count, unreadCount: unread_count, mails: (letters as Args[]).map(mailView) }),
+  },
+  {
+    name: 'mcp__mail__read',
+    native: 'mail_read',
+    description: 'Read a letter and mark it as read.',
+    fields: { mailId: idOf('mail') },
+    required: ['mailId'],
+    fromNative: ({ letter }) => mailView(letter as Args),
+  },
+  {
+    name: 'mcp__mail__send',
+    native: 'mail_send',
+    description: 'Send a letter to another agent or to the human.',
+    fields: { toAgentId: idOf('agent'), toHuman: { json: { type: 'boolean' } }, subject: line(200), body: line(20_000) },
+    required: ['subject', 'body'],
+    toNative: (args) => {
+      const { to_agent_id, to_human } = args
+      if ((to_agent_id === undefined) === (to_human !== true))
+        throw refuse('INVALID_INPUT', 'Must specify either toAgentId or toHuman: true')
+      return args
+    },
+    fromNative: sent,
+  },
+  {
+    name: 'mcp__mail__reply',
+    native: 'mail_reply',
+    description: 'Answer a letter that you received.',
+    fields: { originalMailId: idOf('mail', 'mail_id'), body: line(20_000) },
+    required: ['originalMailId', 'body'],
+    fromNative: sent,
+  },
+]
 
 const agentTools: Declared[] = [
   {
@@ -68,7 +117,7 @@ const taskTools: Declared[] = [
     description: 'Move a task to another state; yours, when you name none.',
     critical: true,
     unlisted: true,
-    fields: { taskId: id, state: { json: STATE, native: 'status' } },
+    fields: { taskId, state: { json: STATE, native: 'status' } },
     required: ['state'],
     toNative: ({ status, ...rest }, principal) => ({ task_id: ownTask(principal, rest), ...rest, status: nativeState(status) }),
     fromNative: ({ task }) => ({ taskId: (task as Args).id, state: stateOf((task as Args).status) }),
@@ -89,7 +138,7 @@ const taskTools: Declared[] = [
     native: 'task_assign',
     description: 'Give a task to an agent.',
     unlisted: true,
-    fields: { taskId: id, agentId: id },
+    fields: { taskId, agentId: idOf('agent') },
     required: ['taskId', 'agentId'],
     fromNative: ({ task }) => ({ taskId: (task as Args).id, agentId: (task as Args).assignee_id }),
   },
@@ -98,7 +147,7 @@ const taskTools: Declared[] = [
     native: 'task_note',
     description: 'Write a comment on a task; yours, when you name none.',
     unlisted: true,
-    fields: { taskId: id, comment: { ...line(20_000), native: 'body' } },
+    fields: { taskId, comment: { ...line(20_000), native: 'body' } },
     required: ['comment'],
     toNative: (args, principal) => ({ task_id: ownTask(principal, args), ...args }),
     fromNative: ({ note_id, task_id, at }) => ({ commentId: note_id, taskId: task_id, timestamp: at }),
@@ -123,7 +172,7 @@ const epicTools: Declared[] = [
     name: 'mcp__epic__read_file',
     native: 'file_read',
     description: "Read a file in the worktree of a worker's task.",
-    fields: { taskId: id, filePath: { ...line(1_000), native: 'path' } },
+    fields: { taskId, filePath: { ...line(1_000), native: 'path' } },
     required: ['taskId', 'filePath'],
     fromNative: ({ task_id, path, content }) => ({ taskId: task_id, filePath: path, content }),
   },
@@ -140,7 +189,7 @@ const systemTools: Declared[] = [
   },
 ]
 
-const declared = [...agentTools, ...epicTools, ...systemTools, ...taskTools]
+const declared = [...mailTools, ...agentTools, ...epicTools, ...systemTools, ...taskTools]
 
 /** The chapter "Supervisor only" is the narrower statement, so it beats the orchestrator's glob over the same prefix. */
 const SUPERVISOR_ONLY = [
@@ -217,10 +266,15 @@ function dialectTool({ fields, required, toNative, ...tool }: Declared): Dialect
     ...tool,
     inputJson: { type: 'object', properties, ...(required ? { required } : {}), additionalProperties: false },
     toNative: (args, principal) => {
+      for (const [name, value] of Object.entries(args)) requirePossible(fields[name]?.names, value)
       const renamed = Object.fromEntries(Object.entries(args).map(([name, value]) => [fields[name]?.native ?? snake(name), value]))
       return toNative ? toNative(renamed, principal) : renamed
     },
   }
+}
+
+function requirePossible(kind: keyof typeof IDS | undefined, value: unknown): void {
+  if (kind && typeof value === 'string' && !IDS[kind].safeParse(value).success) throw notFound(kind, value.slice(0, 64), undefined)
 }
 
 /** What the caller may not use at all is said in the document's own words. */
@@ -259,6 +313,23 @@ function argument(tool: string, path: unknown): string {
   return named?.[0] ?? (camel(native) || 'input')
 }
 
+function sent({ mail_id, timestamp }: Args): Args {
+  return { mailId: mail_id, timestamp }
+}
+
+function mailView({ id, from_id, from_role, subject, body, sent_at, read_at }: Args): Args {
+  return {
+    id,
+    fromAgentId: from_id,
+    fromAgentType: from_id === 'system' ? 'SYSTEM' : typeOf(from_role),
+    subject,
+    body,
+    isRead: read_at !== null,
+    createdAt: sent_at,
+    readAt: read_at,
+  }
+}
+
 function ownTask({ role, scope }: Principal, args?: Args): unknown {
   if (args?.task_id !== undefined) return args.task_id
   if (!args && role !== 'worker') throw refuse('INVALID_AGENT_STATE', 'Agent is not a WORKER')
@@ -267,15 +338,15 @@ function ownTask({ role, scope }: Principal, args?: Args): unknown {
 }
 
 function created({ task }: Args): Args {
-  const { id: taskId, title, epic_id } = task as { id: string; title: string; epic_id?: string }
+  const { id, title, epic_id } = task as { id: string; title: string; epic_id?: string }
   const message = epic_id ? 'Task created. A worker will be assigned automatically.' : 'Task created.'
-  return { taskId, title, worktreeName: nameOf(taskId, title).name, message }
+  return { taskId: id, title, worktreeName: nameOf(id, title).name, message }
 }
 
 function taskView(task: Args): Args {
-  const { id: taskId, title, description, status, epic_id, created_at, updated_at } = task
+  const { id, title, description, status, epic_id, created_at, updated_at } = task
   return {
-    id: taskId,
+    id,
     title,
     description,
     state: stateOf(status),

@@ -1,7 +1,9 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
+import { DatabaseSync } from '@photostructure/sqlite'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { TestDaemon } from '../../src/testing/daemon.ts'
+import { databaseOf, until } from '../e2e/support.ts'
 import { call, connect, MODERN } from '../mcp/clients.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: tests read the answer's fields by name
@@ -154,6 +156,20 @@ describe('POST /mcp/execute', () => {
 })
 
 describe('both doors', () => {
+  const MAIL = expect.stringMatching(/^mail_/)
+  let letters = 0
+  let first = ''
+  const mail = (isRead: boolean) => ({
+    id: MAIL,
+    fromAgentId: supervisor.id,
+    fromAgentType: 'SUPERVISOR',
+    subject: 'Task Assignment',
+    body: expect.stringContaining('Begin with the tests'),
+    isRead,
+    createdAt: TIME,
+    readAt: isRead ? TIME : null,
+  })
+
   const EXAMPLES: { as: () => Agent; toolName: string; input: () => object; data: () => object }[] = [
     {
       as: () => worker,
@@ -189,6 +205,30 @@ describe('both doors', () => {
       }),
     },
     {
+      as: () => supervisor,
+      toolName: 'mcp__mail__send',
+      input: () => ({ toAgentId: worker.id, toHuman: false, subject: 'Task Assignment', body: `Begin with the tests ${++letters}` }),
+      data: () => ({ mailId: MAIL, timestamp: TIME }),
+    },
+    {
+      as: () => worker,
+      toolName: 'mcp__mail__list_inbox',
+      input: () => ({ includeRead: false }),
+      data: () => ({ count: letters, unreadCount: letters, mails: Array.from({ length: letters }, () => mail(false)) }),
+    },
+    {
+      as: () => worker,
+      toolName: 'mcp__mail__read',
+      input: () => ({ mailId: first }),
+      data: () => mail(true),
+    },
+    {
+      as: () => worker,
+      toolName: 'mcp__mail__reply',
+      input: () => ({ originalMailId: first, body: `I will ${++letters}` }),
+      data: () => ({ mailId: MAIL, timestamp: TIME }),
+    },
+    {
       as: () => worker,
       toolName: 'mcp__system__log_decision',
       input: () => ({ title: 'Tokens for signing in', body: 'A cookie would be sent to every port of this machine.' }),
@@ -204,6 +244,7 @@ describe('both doors', () => {
     })
     const answer = (await execute(token, { toolName, input: input() })).body.data
     expect(answer).toEqual(data())
+    first = answer.mails?.[0]?.id ?? first
     const client = await connect(daemon, 'http', MODERN, { token, query: '?dialect=factory' })
     try {
       const listed = await client.client.listTools()
@@ -227,11 +268,88 @@ describe('both doors', () => {
     })
     await client.close()
   })
+})
 
-  test('[FF3] a real curl logs a decision', async () => {
-    const body = { agentId: 'worker-123', toolName: 'mcp__system__log_decision', input: { title: 'Redis', body: 'It is there already.' } }
-    const headers = ['-H', 'Content-Type: application/json', '-H', `Authorization: Bearer ${worker.token}`]
-    const { stdout } = await run('curl', ['-sS', '-X', 'POST', `${daemon.url}/mcp/execute`, ...headers, '-d', JSON.stringify(body)])
-    expect(JSON.parse(stdout)).toEqual({ success: true, data: { logId: expect.any(String), timestamp: TIME }, timestamp: TIME })
+describe('the three examples with curl', () => {
+  /** As they stand in the document but for their words, with the token, and on the port that this daemon got. */
+  const curl = async (agent: Agent, body: object): Promise<Any> => {
+    const port = new URL(daemon.url).port
+    const command = `curl -sS --connect-to localhost:3001:127.0.0.1:${port} -X POST http://localhost:3001/mcp/execute \\
+  -H "Content-Type: application/json" -H "Authorization: Bearer ${agent.token}" \\
+  -d '${JSON.stringify(body, null, 2)}'`
+    return JSON.parse((await run('sh', ['-c', command])).stdout)
+  }
+
+  test('[FF3] a worker writes to its supervisor, who finds it in the inbox; a worker logs a decision', async () => {
+    const input = { toAgentId: 'supervisor-456', subject: 'Blocked', body: 'The schema is not decided yet' }
+    const sent = await curl(worker, { agentId: 'worker-123', toolName: 'mcp__mail__send', input })
+    expect(sent).toEqual({ success: true, data: { mailId: expect.stringMatching(/^mail_/), timestamp: TIME }, timestamp: TIME })
+    const inbox = await curl(supervisor, { agentId: 'supervisor-456', toolName: 'mcp__mail__list_inbox', input: {} })
+    expect(inbox.data.mails[0]).toMatchObject({ id: sent.data.mailId, fromAgentId: worker.id, subject: 'Blocked', isRead: false })
+    const decision = { title: 'Where it is kept', body: 'In the database: a restart would empty a cache in memory' }
+    const logged = await curl(worker, { agentId: 'worker-123', toolName: 'mcp__system__log_decision', input: decision })
+    expect(logged).toEqual({ success: true, data: { logId: expect.stringMatching(/^log_/), timestamp: TIME }, timestamp: TIME })
+    const { decisions } = await daemon.call('decision_list', { principal: 'worker-123', limit: 2 })
+    expect(decisions.map(({ decision: said }: Any) => said)).toEqual([
+      'Tool result: mcp__system__log_decision',
+      'Where it is kept',
+      'Invoked tool: mcp__system__log_decision',
+      'Tool result: mcp__mail__send',
+      'Invoked tool: mcp__mail__send',
+    ])
+  })
+})
+
+describe('what goes wrong on our side', () => {
+  const decision = { toolName: 'mcp__system__log_decision', input: { title: 'a', body: 'b' } }
+  const letters = async () => (await daemon.call('mail_inbox')).letters.map(({ subject }: Any) => subject)
+
+  test('[FF5] a defect is INTERNAL_ERROR with 500, in the decision log with its stack, and told to the human', async () => {
+    const alone = await invited('worker', 'alone')
+    const db = new DatabaseSync(databaseOf(daemon))
+    db.exec('PRAGMA busy_timeout = 5000; ALTER TABLE decisions RENAME TO lost')
+    const answer = await execute(alone.token, decision)
+    db.exec('ALTER TABLE lost RENAME TO decisions')
+    db.close()
+    expect(answer).toMatchObject({ status: 500, body: refusal('INTERNAL_ERROR') })
+    const [error] = (await daemon.call('decision_list', { principal: 'alone' })).decisions
+    expect(error).toMatchObject({
+      decision: 'Tool error: mcp__system__log_decision',
+      reasoning: 'Automatic tool error log',
+      context: { code: 'INTERNAL_ERROR', stack: expect.stringContaining('no such table') },
+    })
+    await until(async () => (await letters()).length > 0, 'a letter about it')
+    expect(await letters()).toEqual(['alone: mcp__system__log_decision failed'])
+  })
+
+  test('[FF5] storage that does not answer is tried again, then TRANSIENT_ERROR with 503; what is critical has the prefix', async () => {
+    const gentle = { subject: 'Are you there?', body: 'I wait.' }
+    const caller = await invited('worker', 'patient')
+    await daemon.call('setting_update', { key: 'limits.retry_delay_ms', value: 10 })
+    const db = new DatabaseSync(databaseOf(daemon))
+    db.exec('PRAGMA busy_timeout = 5000; BEGIN IMMEDIATE')
+    const answer = await execute(caller.token, { toolName: 'mcp__mail__send', input: { toHuman: true, ...gentle } })
+    db.exec('ROLLBACK')
+    db.close()
+    expect(answer).toMatchObject({ status: 503, body: refusal('TRANSIENT_ERROR', expect.stringContaining('nothing was written')) })
+    await until(async () => (await letters()).length > 1, 'a letter about it')
+    expect(await letters()).toEqual(['⚠️ CRITICAL patient: mcp__mail__send failed', 'alone: mcp__system__log_decision failed'])
+  })
+
+  test('[FF5] storage that comes back in time is not noticed, and the letter is there once', async () => {
+    const caller = await invited('worker', 'lucky')
+    await daemon.call('setting_update', { key: 'limits.retry_delay_ms', value: 1_000 })
+    await daemon.call('setting_update', { key: 'limits.retries', value: 10 })
+    const db = new DatabaseSync(databaseOf(daemon))
+    db.exec('PRAGMA busy_timeout = 5000; BEGIN IMMEDIATE')
+    const letter = { toAgentId: 'supervisor-456', subject: 'Once', body: 'only' }
+    const answered = execute(caller.token, { toolName: 'mcp__mail__send', input: letter })
+    // It has met with the lock when the daemon says so in its queue of writes.
+    await until(async () => (await daemon.call('system_health')).database.queued_writes > 0, 'a write that waits')
+    db.exec('ROLLBACK')
+    db.close()
+    expect(await answered).toMatchObject({ status: 200, body: { success: true } })
+    const inbox = (await execute(supervisor.token, { toolName: 'mcp__mail__list_inbox', input: {} })).body.data
+    expect(inbox.mails.filter(({ subject }: Any) => subject === 'Once').length).toBe(1)
   })
 })

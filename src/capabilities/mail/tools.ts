@@ -265,23 +265,34 @@ async function requireLetter(tx: Tx, id: string): Promise<LetterRow> {
 }
 
 async function shown(view: Tx, rows: LetterRow[], most = Number.POSITIVE_INFINITY): Promise<z.output<typeof LetterView>[]> {
-  const names = new Map<string, string>()
-  for (const id of new Set(rows.flatMap((row) => [row.from_id, row.to_id]))) names.set(id, await nameOf(view, id))
-  return rows.map((row) => letterView(row, names, most))
+  const known = new Map<string, Known>()
+  for (const id of new Set(rows.flatMap((row) => [row.from_id, row.to_id]))) known.set(id, await whoIs(view, id))
+  return rows.map((row) => letterView(row, (id) => known.get(id) ?? { handle: id, role: null }, most))
 }
 
 async function nameOf(view: Tx, id: string): Promise<string> {
-  if (id === HUMAN || id === SYSTEM_SENDER) return id
-  const store = agentStore(view)
-  return ((await store.agent(id)) ?? (await store.person(id)))?.handle ?? id
+  return (await whoIs(view, id)).handle
 }
 
-function letterView(row: LetterRow, names: Map<string, string>, most: number): z.output<typeof LetterView> {
+interface Known {
+  handle: string
+  role: string | null
+}
+
+async function whoIs(view: Tx, id: string): Promise<Known> {
+  if (id === HUMAN || id === SYSTEM_SENDER) return { handle: id, role: null }
+  const store = agentStore(view)
+  const agent = await store.agent(id)
+  return { handle: (agent ?? (await store.person(id)))?.handle ?? id, role: agent?.role ?? null }
+}
+
+function letterView(row: LetterRow, who: (id: string) => Known, most: number): z.output<typeof LetterView> {
   const { id, thread_id, in_reply_to, from_id, to_id, project_id, epic_id, task_id, subject, body, importance, read_by, acked_by } = row
   const cut = body.length > most
   return {
     id,
-    from: names.get(from_id) ?? from_id,
+    from: who(from_id).handle,
+    from_role: who(from_id).role,
     subject,
     importance,
     sent_at: iso(row.created_at),
@@ -290,7 +301,7 @@ function letterView(row: LetterRow, names: Map<string, string>, most: number): z
     needs_ack: row.needs_ack === 1,
     body: cut ? body.slice(0, most).toWellFormed() : body,
     cut,
-    to: names.get(to_id) ?? to_id,
+    to: who(to_id).handle,
     from_id,
     to_id,
     thread_id,
