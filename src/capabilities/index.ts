@@ -2,16 +2,18 @@ import type { Capability, SettingDefinition } from '../kernel/capability.ts'
 import { agent } from './agent/index.ts'
 import { approval } from './approval/index.ts'
 import { effect } from './effect/index.ts'
+import { epic, epicFacts } from './epic/index.ts'
 import { escalation } from './escalation/index.ts'
 import { job, jobAttention, livingRun } from './job/index.ts'
 import { mail } from './mail/index.ts'
+import { merge, reviewAttention } from './merge/index.ts'
 import { project } from './project/index.ts'
-import { review } from './review/index.ts'
+import { pullRequestOf, review } from './review/index.ts'
 import { openSession, session, sessionAttention } from './session/index.ts'
 import { system } from './system/index.ts'
-import { askForAttention, task } from './task/index.ts'
+import { askForAttention, askForEpics, task } from './task/index.ts'
 import { transcript } from './transcript/index.ts'
-import { inUse, work } from './work/index.ts'
+import { askForPullRequests, inUse, work } from './work/index.ts'
 
 /** THE registry: one line per capability. Order matters only for migrations that refer to an earlier one's tables. */
 const all = [
@@ -24,7 +26,9 @@ const all = [
   approval,
   job,
   mail,
+  merge,
   session,
+  epic,
   effect,
   escalation,
   system((): Record<string, SettingDefinition> => settingDefinitions),
@@ -32,7 +36,9 @@ const all = [
 
 export const capabilities: Capability[] = all
 
-askForAttention(jobAttention, sessionAttention)
+askForAttention(reviewAttention, jobAttention, sessionAttention)
+askForEpics(epicFacts)
+askForPullRequests(pullRequestOf)
 inUse.push(livingRun, openSession)
 
 /** Every tool with its name, input and output: what a typed client is inferred from. */

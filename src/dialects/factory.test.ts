@@ -20,7 +20,14 @@ const LISTED: Record<string, string[]> = {
   mcp__mail__reply: ALL,
   mcp__agent__get_status: ALL,
   mcp__agent__get_task: ALL,
+  mcp__agent__get_epic: ALL,
+  mcp__epic__create_task: SUPERVISOR,
+  mcp__epic__list_tasks: SUPERVISOR,
+  mcp__epic__get_review_queue: SUPERVISOR,
+  mcp__epic__approve_pr: SUPERVISOR,
+  mcp__epic__request_changes: SUPERVISOR,
   mcp__epic__read_file: SUPERVISOR,
+  mcp__epic__create_epic_pr: SUPERVISOR,
   mcp__system__log_decision: ALL,
 }
 /** Named in the tables of permissions alone. */
@@ -29,6 +36,7 @@ const UNLISTED: Record<string, string[]> = {
   mcp__task__create: ['SUPERVISOR', 'ORCHESTRATOR'],
   mcp__task__assign: ['SUPERVISOR', 'ORCHESTRATOR'],
   mcp__task__add_comment: ALL,
+  mcp__epic__update_status: ['SUPERVISOR', 'ORCHESTRATOR'],
 }
 const TABLE = Object.entries({ ...LISTED, ...UNLISTED }).flatMap(([tool, allowed]) =>
   ALL.map((type) => ({ tool, type, may: allowed.includes(type) })),

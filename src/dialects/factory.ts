@@ -28,9 +28,10 @@ const line = (maxLength: number): Field => ({ json: { type: 'string', minLength:
 
 /** BACKLOG and DONE are PENDING and COMPLETED here; the others have one name. */
 const STATES: Record<string, string> = { BACKLOG: 'PENDING', IN_PROGRESS: 'IN_PROGRESS', REVIEW: 'REVIEW', DONE: 'COMPLETED' }
+const EPIC_STATES = ['PLANNING', 'IN_PROGRESS', 'REVIEW', 'COMPLETED', 'CANCELLED']
+const MOST_LISTED = 200
+const MOST_BYTES = 1_000_000
 const STATE = { type: 'string', enum: Object.values(STATES) }
-
-const MOST_LETTERS = 200
 
 const mailTools: Declared[] = [
   {
@@ -38,7 +39,7 @@ const mailTools: Declared[] = [
     native: 'mail_inbox',
     description: 'Your letters: those that are unread, or all.',
     fields: { includeRead: { json: { type: 'boolean' } } },
-    toNative: (args) => ({ limit: MOST_LETTERS, ...args }),
+    toNative: (args) => ({ limit: MOST_LISTED, ...args }),
     fromNative: ({ count, unread_count, letters }) => ({ count, unreadCount: unread_count, mails: (letters as Args[]).map(mailView) }),
   },
   {
@@ -104,8 +105,23 @@ const agentTools: Declared[] = [
         ...taskView(task as Args),
         worktreePath: path ?? null,
         branchName: branch ?? null,
-        prUrl: (pull_request as Args | undefined)?.url ?? null,
+        prUrl: (pull_request as Args | null)?.url ?? null,
       }
+    },
+  },
+  {
+    name: 'mcp__agent__get_epic',
+    native: 'epic_get',
+    description: 'The epic that you lead, or that your task is part of.',
+    critical: true,
+    fields: {},
+    toNative: (args, principal) => {
+      if (principal.role === 'worker') ownTask(principal)
+      return inOwnEpic(args, principal)
+    },
+    fromNative: ({ epic }) => {
+      const { id, title, description, state, created_at, updated_at, completed_at } = epic as Args
+      return { id, title, description, state, createdAt: created_at, updatedAt: updated_at, completedAt: completed_at }
     },
   },
 ]
@@ -169,12 +185,99 @@ const HAND_IN = {
 
 const epicTools: Declared[] = [
   {
+    name: 'mcp__epic__create_task',
+    native: 'task_create',
+    description: 'Create a task of your epic; a worker starts on it by itself.',
+    fields: { title: line(200), description: line(10_000) },
+    required: ['title', 'description'],
+    toNative: inOwnEpic,
+    fromNative: created,
+  },
+  {
+    name: 'mcp__epic__list_tasks',
+    native: 'task_list',
+    description: 'The tasks of your epic, all or in one state.',
+    fields: { state: { json: STATE, native: 'status' } },
+    toNative: ({ status, ...args }, principal) => ({
+      limit: MOST_LISTED,
+      ...inOwnEpic(args, principal),
+      ...(status === undefined ? {} : { status: [nativeState(status)] }),
+    }),
+    fromNative: ({ tasks }, args, principal) => ({ epicId: ownEpic(principal, args), tasks: (tasks as Args[]).map(listedTask) }),
+  },
+  {
+    name: 'mcp__epic__get_review_queue',
+    native: 'review_queue',
+    description: 'The work of your epic that waits for review, in the order in which it was handed in.',
+    fields: {},
+    toNative: inOwnEpic,
+    fromNative: ({ queue }, args, principal) => ({ epicId: ownEpic(principal, args), queue: (queue as Args[]).map(queued) }),
+  },
+  {
+    name: 'mcp__epic__approve_pr',
+    native: 'review_decide',
+    description: 'Approve work and merge it into the branch of your epic.',
+    fields: { taskId },
+    required: ['taskId'],
+    toNative: (args) => ({ ...args, decision: 'approve' }),
+    fromNative: ({ task_id, pr_url, merged, message, status, cursor }) => ({
+      taskId: task_id,
+      prUrl: pr_url,
+      merged,
+      message,
+      // What is not merged yet says what became of it, and where to go on waiting.
+      ...(merged ? {} : { status, cursor }),
+    }),
+  },
+  {
+    name: 'mcp__epic__request_changes',
+    native: 'review_decide',
+    description: 'Send work back to its worker with your feedback.',
+    fields: { taskId, feedback: line(20_000) },
+    required: ['taskId', 'feedback'],
+    toNative: (args) => ({ ...args, decision: 'request_changes' }),
+    fromNative: ({ task_id, message }) => ({ taskId: task_id, message }),
+  },
+  {
     name: 'mcp__epic__read_file',
     native: 'file_read',
     description: "Read a file in the worktree of a worker's task.",
     fields: { taskId, filePath: { ...line(1_000), native: 'path' } },
     required: ['taskId', 'filePath'],
-    fromNative: ({ task_id, path, content }) => ({ taskId: task_id, filePath: path, content }),
+    toNative: (args) => ({ max_bytes: MOST_BYTES, ...args }),
+    fromNative: ({ task_id, path, content, encoding, cut }) => ({
+      taskId: task_id,
+      filePath: path,
+      content,
+      ...(encoding === 'utf8' ? {} : { encoding }),
+      ...(cut ? { truncated: true } : {}),
+    }),
+  },
+  {
+    name: 'mcp__epic__create_epic_pr',
+    native: 'epic_finish',
+    description: 'When all tasks are done: the pull request of your epic, and a letter to the human.',
+    fields: { title: line(200), description: line(20_000) },
+    toNative: inOwnEpic,
+    // Natively it awaits its merge; for the document its work is done.
+    fromNative: ({ epic_id, pr_url, pr_number, message }) => ({
+      epicId: epic_id,
+      prUrl: pr_url,
+      prNumber: pr_number,
+      state: 'COMPLETED',
+      message,
+    }),
+  },
+  {
+    name: 'mcp__epic__update_status',
+    native: 'epic_update',
+    description: 'Move your epic to another state.',
+    critical: true,
+    unlisted: true,
+    fields: { state: { json: { type: 'string', enum: EPIC_STATES } } },
+    required: ['state'],
+    toNative: inOwnEpic,
+    fromNative: ({ epic }) => ({ epicId: (epic as Args).id, state: (epic as Args).state }),
   },
 ]
 
@@ -335,6 +438,25 @@ function ownTask({ role, scope }: Principal, args?: Args): unknown {
   if (!args && role !== 'worker') throw refuse('INVALID_AGENT_STATE', 'Agent is not a WORKER')
   if (scope.task === undefined) throw refuse('INVALID_AGENT_STATE', "WORKER doesn't have a current task")
   return scope.task
+}
+
+function ownEpic({ scope }: Principal, args: Args): unknown {
+  const epic = args.epicId ?? args.epic_id ?? scope.epic
+  if (epic === undefined) throw refuse('INVALID_AGENT_STATE', "Agent doesn't have a current epic")
+  return epic
+}
+
+function inOwnEpic(args: Args, principal: Principal): Args {
+  return { ...args, epic_id: ownEpic(principal, args) }
+}
+
+function listedTask(task: Args): Args {
+  const { description: _, ...view } = taskView(task)
+  return { ...view, assignedAgentId: task.assignee_id }
+}
+
+function queued({ position, task_id, title, pr_url, requested_at }: Args): Args {
+  return { position, taskId: task_id, title, prUrl: pr_url, submittedAt: requested_at }
 }
 
 function created({ task }: Args): Args {

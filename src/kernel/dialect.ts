@@ -12,7 +12,7 @@ export interface DialectTool {
   inputJson: Record<string, unknown>
   /** May refuse what the document refuses before anything is looked at. */
   toNative(args: Args, principal: Principal): Args
-  fromNative(answer: Args, args: Args): Args
+  fromNative(answer: Args, args: Args, principal: Principal): Args
   /** For some arguments it is another native tool, whose own rules then hold. */
   instead?(args: Args, principal: Principal): Pick<DialectTool, 'native' | 'toNative' | 'fromNative'> | undefined
   /** Accepted, but not in tools/list. */

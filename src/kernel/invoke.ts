@@ -245,8 +245,9 @@ export class Kernel {
       this.#auditRead(call, value)
     }
     if (value instanceof Refusal) return this.#shape(call, value.body)
-    const answer = found.adapter ? found.adapter.fromNative(value as Record<string, unknown>, call.input as Record<string, unknown>) : value
-    return { ok: true, value: (replayed ? { ...(answer as object) } : answer) as Record<string, unknown> }
+    const answer = value as Record<string, unknown>
+    const shaped = found.adapter?.fromNative(answer, call.input as Record<string, unknown>, call.principal) ?? answer
+    return { ok: true, value: replayed ? { ...shaped } : shaped }
   }
 
   async #prepare(call: Call, tool: Tool, input: unknown): Promise<unknown> {

@@ -70,7 +70,8 @@ type Shape<In, Out, Between> =
       watch?: never
     }
   | {
-      /** A transaction whose outcome the caller then waits for; a replay of the key waits again. `prepare` may refuse it. */
+      /** A transaction whose outcome the caller then waits for; a replay of the key waits again. `prepare` may refuse it; what it saw is a
+       * third argument of `run`, which declares it as optional: two signatures would leave its others without types. */
       run(ctx: RunContext, input: In): Promise<Between | Refusal>
       watch(ctx: WatchContext, input: In, begun: Between): Promise<Out | Refusal>
       prepare?(ctx: LookContext, input: In): Promise<object | Refusal>

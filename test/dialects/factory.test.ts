@@ -289,8 +289,8 @@ describe('the three examples with curl', () => {
     const decision = { title: 'Where it is kept', body: 'In the database: a restart would empty a cache in memory' }
     const logged = await curl(worker, { agentId: 'worker-123', toolName: 'mcp__system__log_decision', input: decision })
     expect(logged).toEqual({ success: true, data: { logId: expect.stringMatching(/^log_/), timestamp: TIME }, timestamp: TIME })
-    const { decisions } = await daemon.call('decision_list', { principal: 'worker-123', limit: 2 })
-    expect(decisions.map(({ decision: said }: Any) => said)).toEqual([
+    const { decisions } = await daemon.call('decision_list', { principal: 'worker-123' })
+    expect(decisions.slice(0, 5).map(({ decision: said }: Any) => said)).toEqual([
       'Tool result: mcp__system__log_decision',
       'Where it is kept',
       'Invoked tool: mcp__system__log_decision',

@@ -3,7 +3,8 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { type Git, GitRefusal, type Place } from '../../ports/git.ts'
 import { diffOfBranch, diffOfPlace } from './diff.ts'
 import { fileBelow, sizeOf } from './files.ts'
-import { checkPlace, checkRescue, checkRevision, placeUnder, rescuesUnder } from './names.ts'
+import { ensure, squash } from './merge.ts'
+import { checkCommit, checkNewBranch, checkPlace, checkRescue, checkRevision, placeUnder, rescuesUnder } from './names.ts'
 import { checkOut, foreign, freePlace, register, state, sweep, takeAway } from './place.ts'
 import { find, inspect, openRepo } from './repo.ts'
 import { rescue, rescues, restore } from './rescue.ts'
@@ -82,6 +83,17 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
         await freePlace(repo, place, admin, lockWaitMs)
         return restore(open, place, admin, ref, rescueAs)
       })
+    },
+    branch: async (wanted) => {
+      checkNewBranch(wanted)
+      const repo = await openRepo(open, wanted.repo)
+      return { head: await alone(turns, repo.common, lockWaitMs, () => ensure(repo, wanted, lockWaitMs)) }
+    },
+    squash: async (merge) => {
+      checkNewBranch(merge.into)
+      checkCommit(merge.commit)
+      const repo = await openRepo(open, merge.repo)
+      return alone(turns, repo.common, lockWaitMs, () => squash(repo, merge, lockWaitMs))
     },
     size: async (place) => {
       checkPlace(root, place)

@@ -1,5 +1,5 @@
 import { isAbsolute, join, normalize, sep } from 'node:path'
-import { GitRefusal, type Place } from '../../ports/git.ts'
+import { GitRefusal, type NewBranch, type Place } from '../../ports/git.ts'
 
 /** What git accepts as a branch, less what it reads as an option or as an expression over revisions. */
 const BRANCH = /^(?![-/.])(?!@$)(?!.*(?:\.\.|@\{|\/\/|\/\.|\.lock(?:\/|$)|[\s~^:?*[\\]))[^\p{Cc}]{1,200}(?<!\/|\.)$/u
@@ -20,6 +20,16 @@ export function isRefOrCommit(name: string): boolean {
 export function checkRevision(name: string): string {
   if (!isRefOrCommit(name)) throw new GitRefusal('invalid', `${JSON.stringify(name)} is neither a commit nor a ref in full.`)
   return name
+}
+
+export function checkCommit(name: string): string {
+  if (!COMMIT.test(name)) throw new GitRefusal('invalid', `${JSON.stringify(name)} is not a commit in full.`)
+  return name
+}
+
+export function checkNewBranch({ repo, branch }: NewBranch): void {
+  checkPath(repo)
+  checkBranch(branch)
 }
 
 /** One part of a path and of a ref. */

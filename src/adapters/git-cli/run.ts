@@ -49,6 +49,8 @@ export interface At {
   line(args: string[], options?: Options): Promise<string>
   /** Trimmed; undefined when git says no. */
   ask(args: string[], options?: Options): Promise<string | undefined>
+  /** Whatever it exits with. */
+  tried(args: string[], options?: Options): Promise<{ stdout: Buffer; failed?: string }>
 }
 
 export type Open = (cwd: string, how?: { anywhereAbove?: boolean }) => Promise<At>
@@ -72,6 +74,7 @@ export function opener(environment: NodeJS.ProcessEnv): Open {
     return {
       cwd,
       git,
+      tried: (args, options = {}) => ran(args, options),
       line: async (args, options) => (await git(args, options)).toString().trim(),
       ask: async (args, options = {}) => {
         const { stdout, failed } = await ran(args, options)

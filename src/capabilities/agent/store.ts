@@ -112,7 +112,14 @@ export function agentStore(tx: Tx) {
     insertAgent: (row: AgentRow) => db.insertInto('agents').values(row).execute(),
 
     /** Where the agent may write from now on. */
-    bind: (id: string, to: { project_id: string | null; task_id: string | null }, now: number) =>
+    bind: (id: string, to: { project_id: string | null; task_id: string | null; epic_id: string | null }, now: number) =>
+      db
+        .updateTable('agents')
+        .set({ ...to, updated_at: now })
+        .where('id', '=', id)
+        .execute(),
+    /** Which epic it leads, or is at work in. */
+    bindEpic: (id: string, to: { project_id: string | null; epic_id: string | null }, now: number) =>
       db
         .updateTable('agents')
         .set({ ...to, updated_at: now })

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { defineCapability, setting } from '../../kernel/capability.ts'
 import type { Tx } from '../../kernel/storage.ts'
+import { whereabouts } from '../task/index.ts'
 import { expireApproval } from './effects.ts'
 import { migrations } from './migrations.ts'
 import { approvalAsked, approvalDecided, approvalExpired, approvalWithdrawn } from './schema.ts'
@@ -25,7 +26,7 @@ export const approval = defineCapability({
       kind: 'approval',
       async find(tx, ref) {
         const row = await approvalStore(tx).find(ref)
-        return row && { id: row.id, within: { project: row.project_id, task: row.task_id } }
+        return row && { id: row.id, within: await whereabouts(tx, row) }
       },
     },
   ],

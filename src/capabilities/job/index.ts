@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { defineCapability, setting } from '../../kernel/capability.ts'
+import { whereabouts } from '../task/index.ts'
 import { APPROVAL_LINE } from './approvals.ts'
 import { getBudget, setBudget } from './budget.ts'
 import { admitLater, forgetRun, launchRun, settleRun, stopRun } from './effects.ts'
@@ -97,14 +98,14 @@ export const job = defineCapability({
       kind: 'job',
       async find(tx, ref) {
         const row = await jobStore(tx).find(ref)
-        return row && { id: row.id, within: { project: row.project_id, task: row.task_id } }
+        return row && { id: row.id, within: await whereabouts(tx, row) }
       },
     },
     {
       kind: 'run',
       async find(tx, ref) {
         const row = await runStore(tx).find(ref)
-        return row && { id: row.id, within: { project: row.project_id, task: row.task_id } }
+        return row && { id: row.id, within: await whereabouts(tx, row) }
       },
     },
   ],

@@ -10,4 +10,20 @@ export const migrations: Migration[] = [
       ) ${strict}`,
     ],
   },
+  {
+    name: 'review-decisions',
+    up: ({ int, text, strict }) => [
+      ...['decision', 'decided_by', 'feedback', 'head_commit', 'outcome', 'merge_commit', 'reason'].map(
+        (column) => `ALTER TABLE reviews ADD COLUMN ${column} ${text}`,
+      ),
+      `ALTER TABLE reviews ADD COLUMN decided_at ${int}`,
+      `CREATE TABLE pull_requests (
+        id ${text} PRIMARY KEY NOT NULL, repo_id ${text} NOT NULL REFERENCES repos (id), number ${int} NOT NULL, project_id ${text} NOT NULL,
+        task_id ${text} UNIQUE, epic_id ${text}, head ${text} NOT NULL, base ${text} NOT NULL, title ${text} NOT NULL, description ${text} NOT NULL,
+        state ${text} NOT NULL, merge_commit ${text}, created_by ${text} NOT NULL, created_at ${int} NOT NULL, updated_at ${int} NOT NULL,
+        merged_at ${int}, UNIQUE (repo_id, number)
+      ) ${strict}`,
+      'CREATE INDEX pull_requests_by_epic ON pull_requests (epic_id, task_id)',
+    ],
+  },
 ]

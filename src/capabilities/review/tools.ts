@@ -1,11 +1,12 @@
 import { z } from 'zod'
 import { refuse } from '../../kernel/error.ts'
 import { defineEvent } from '../../kernel/event.ts'
-import { iso, Timestamp } from '../../kernel/schema.ts'
+import { iso, isoOrNull, Timestamp } from '../../kernel/schema.ts'
 import { defineTool, type LookContext, type RunContext } from '../../kernel/tool.ts'
 import { TaskId } from '../ids.ts'
 import { about, Body, handleOf, requireTask, type TaskRow, transition } from '../task/index.ts'
 import { placeOf, workOf } from '../work/index.ts'
+import { openPr } from './pull-requests.ts'
 import { type ReviewRow, reviewStore } from './store.ts'
 
 const ReviewView = z.strictObject({
@@ -16,6 +17,13 @@ const ReviewView = z.strictObject({
   reviewer_prompt: z.string().nullable(),
   requested_by: z.string(),
   requested_at: Timestamp,
+  decision: z.enum(['approve', 'request_changes']).nullable(),
+  decided_by: z.string().nullable(),
+  decided_at: Timestamp.nullable(),
+  feedback: z.string().nullable(),
+  outcome: z.enum(['merged', 'conflict', 'failed']).nullable().describe('What became of an approval; null while it is being merged'),
+  merge_commit: z.string().nullable(),
+  reason: z.string().nullable(),
 })
 
 export const reviewRequested = defineEvent(
@@ -54,6 +62,7 @@ export const request = defineTool({
     const id = input.task_id ?? ctx.principal.scope.task
     if (!id) return refuse('INVALID_INPUT', 'Which task? None is assigned to you: give task_id.')
     const task = await requireTask(ctx, id)
+    if (task.lead) return refuse('CONFLICT', `${handleOf(task)} is no work to be reviewed.`, { hint: 'Hand in the epic itself.' })
     if (task.status !== 'IN_PROGRESS')
       return refuse('INVALID_TRANSITION', `${handleOf(task)} is ${task.status}; only work IN_PROGRESS is handed in.`, {
         next_tool: 'task_get',
@@ -107,9 +116,11 @@ export async function requestReview(
     reviewer_prompt: handedIn.reviewer_prompt ?? null,
     requested_by: handedIn.requested_by,
     requested_at: ctx.now,
+    ...UNDECIDED,
   }
   await store.insert(review)
   await transition(ctx, task, 'REVIEW', null)
+  await openPr(ctx, task, { summary: review.summary, by: review.requested_by })
   ctx.emit(
     reviewRequested(
       { ...about(task), subject: review.id },
@@ -119,6 +130,18 @@ export async function requestReview(
   return review
 }
 
-function reviewView({ project_id: _, requested_at, ...row }: ReviewRow): z.output<typeof ReviewView> {
-  return { ...row, requested_at: iso(requested_at) }
+/** Of a round in which nobody has decided. */
+export const UNDECIDED = {
+  decision: null,
+  decided_by: null,
+  decided_at: null,
+  feedback: null,
+  head_commit: null,
+  outcome: null,
+  merge_commit: null,
+  reason: null,
+} as const
+
+function reviewView({ project_id: _, head_commit: __, requested_at, decided_at, ...row }: ReviewRow): z.output<typeof ReviewView> {
+  return { ...row, requested_at: iso(requested_at), decided_at: isoOrNull(decided_at) }
 }

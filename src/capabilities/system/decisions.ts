@@ -41,7 +41,9 @@ export const listDecisions = defineTool({
     const store = systemStore(ctx.view)
     const rows = await store.calls({ principal: own ?? asked, ...ofKind(kind) }, Number(before ?? Number.MAX_SAFE_INTEGER), limit)
     const logged = new Map((await store.decisions(rows.flatMap(loggedIn))).map((row) => [row.id, row]))
-    const entries = rows.flatMap((row) => entriesOf(row, logged))
+    // Reads are written down in batches, a moment later than what followed them.
+    const inOrder = rows.toSorted((a, b) => b.at - a.at || b.seq - a.seq)
+    const entries = inOrder.flatMap((row) => entriesOf(row, logged))
     return {
       decisions: kind ? entries.filter((entry) => entry.kind === kind) : entries,
       next: rows.length === limit ? String(rows.at(-1)?.seq) : null,

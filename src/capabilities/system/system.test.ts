@@ -148,6 +148,20 @@ describe('the decision log', () => {
     ])
   })
 
+  test('[Y13] a read stands where it was made, though it is written down later', async ({ app }) => {
+    const task = await app.task()
+    const agent = await app.agent('orchestrator')
+    await agent.call('agent_me')
+    // Its clock is in milliseconds.
+    const now = app.app.host.now()
+    await until(() => app.app.host.now() > now)
+    await agent.call('task_note', { task_id: task.id, body: 'x' })
+    await until(async () => (await tail(app.owner, { tool: 'agent_me' })).length > 0)
+    expect((await log(app.owner, { principal: agent.id, kind: 'result' })).map(({ decision }: { decision: string }) => decision)).toEqual([
+      ...['Tool result: task_note', 'Tool result: agent_me'],
+    ])
+  })
+
   test('[Y13] an agent sees its own, people all; of one kind; in pages', async ({ app }) => {
     const task = await app.task()
     const [ann, bob] = [await app.agent('orchestrator', { name: 'Ann' }), await app.agent('orchestrator', { name: 'Bob' })]

@@ -3,6 +3,7 @@ import { defineCapability, setting } from '../../kernel/capability.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import { migrations } from './migrations.ts'
 import { accept, get as getPlan, propose } from './plan.ts'
+import { withinTask } from './rules.ts'
 import { planDecided, planProposed, taskAssigned, taskCreated, taskDeleted, taskMoved, taskNoted, taskUpdated } from './schema.ts'
 import { taskStore } from './store.ts'
 import { assign, close, context, create, get, list, move, note, remove, update } from './tools.ts'
@@ -24,7 +25,7 @@ export const task = defineCapability({
       kind: 'task',
       async find(tx, ref) {
         const row = await taskStore(tx).find(ref)
-        return row && { id: row.id, within: { project: row.project_id, task: row.id }, row }
+        return row && { id: row.id, within: withinTask(row), row }
       },
     },
     {
@@ -43,10 +44,18 @@ export const task = defineCapability({
 
 export type { AttentionSource } from './attention.ts'
 export { askForAttention } from './attention.ts'
-export { about, giveTo, handleOf, requireTask, requireUnblocked, transition } from './rules.ts'
-export { Body, TaskView } from './schema.ts'
+export { askForEpics, type EpicFacts, epicOf } from './epic.ts'
+export { about, giveTo, handleOf, isOpen, requireTask, requireUnblocked, touched, transition, withinTask } from './rules.ts'
+export { Body, Description, type Status, TaskSummary, TaskView, Title, taskNoted } from './schema.ts'
 export { type NoteRow, type TaskRow, taskStore } from './store.ts'
-export { fullView } from './view.ts'
+export { createTask } from './tools.ts'
+export { fullView, summaries } from './view.ts'
+
+/** Where something lies that belongs to a task: a job, a run, its work. */
+export async function whereabouts(tx: Tx, row: { task_id: string; project_id: string }): Promise<Record<string, string>> {
+  const task = await taskStore(tx).find(row.task_id)
+  return task ? withinTask(task) : { project: row.project_id, task: row.task_id }
+}
 
 /** For those who write about a task without being of this capability. */
 export async function projectOfTask(tx: Tx, id: string): Promise<string | undefined> {

@@ -27,4 +27,12 @@ export const migrations: Migration[] = [
       ) ${strict}`,
     ],
   },
+  {
+    name: 'task-epics',
+    up: ({ int, text }) => [
+      `ALTER TABLE tasks ADD COLUMN epic_id ${text}`,
+      `ALTER TABLE tasks ADD COLUMN lead ${int} NOT NULL DEFAULT 0`,
+      'CREATE INDEX tasks_by_epic ON tasks (epic_id, number)',
+    ],
+  },
 ]

@@ -105,7 +105,9 @@ export async function giveTo(ctx: RunContext, task: TaskRow, agent: AgentRow | u
   await agents.unbindTask(row.id, ctx.now)
   if (agent) {
     await releaseOther(ctx, agent.task_id, row.id)
-    await agents.bind(agent.id, { project_id: row.project_id, task_id: row.id }, ctx.now)
+    // Whoever leads an epic leads it also while it has another task.
+    const epic_id = agent.role === 'supervisor' ? agent.epic_id : row.epic_id
+    await agents.bind(agent.id, { project_id: row.project_id, task_id: row.id, epic_id }, ctx.now)
   }
   const next = touched(ctx, row, { assignee_id: agent?.id ?? null })
   await save(ctx, row, next)
@@ -160,6 +162,11 @@ export async function depend(ctx: RunContext, task: TaskRow, blockers: string[])
 
 export function handleOf(task: { number: number }): string {
   return `T-${task.number}`
+}
+
+/** Where a task lies, and everything that belongs to it. */
+export function withinTask(task: Pick<TaskRow, 'id' | 'project_id' | 'epic_id'>): Record<string, string> {
+  return { project: task.project_id, task: task.id, ...(task.epic_id ? { epic: task.epic_id } : {}) }
 }
 
 export function about(task: TaskRow) {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { defineEvent } from '../../kernel/event.ts'
 import { Timestamp, text } from '../../kernel/schema.ts'
-import { TaskId } from '../ids.ts'
+import { EpicId, TaskId } from '../ids.ts'
 
 export const STATUSES = ['BACKLOG', 'IN_PROGRESS', 'REVIEW', 'DONE'] as const
 export type Status = (typeof STATUSES)[number]
@@ -12,7 +12,7 @@ export const PRIORITIES = ['low', 'medium', 'high'] as const
 export const Priority = z.enum(PRIORITIES)
 
 /** What moves this next? Derived from the rows, never stored. */
-const ATTENTIONS = ['running', 'queued', 'human', 'dependency', 'quota', 'stalled'] as const
+const ATTENTIONS = ['running', 'queued', 'reviewer', 'merge', 'human', 'dependency', 'quota', 'stalled'] as const
 export type AttentionName = (typeof ATTENTIONS)[number]
 export const Attention = z.enum(ATTENTIONS).nullable().describe('What moves this task next; null when it is done')
 
@@ -33,6 +33,8 @@ export const TaskSummary = z.strictObject({
   priority: Priority,
   assignee_id: z.string().nullable(),
   parent_id: z.string().nullable(),
+  epic_id: EpicId.nullable(),
+  lead: z.boolean().describe('Its agent leads the epic, instead of working in it'),
   blocked_by: z.array(z.string()).describe('Handles of the open tasks that it waits for'),
   attention: Attention,
   attention_detail: z.string().nullable().describe('Until when, how much of what, why'),

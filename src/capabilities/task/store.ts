@@ -16,6 +16,9 @@ export interface TaskRow {
   acceptance_criteria: string
   base_branch: string | null
   parent_id: string | null
+  epic_id: string | null
+  /** 1: the task of whoever leads the epic; it is none of the epic's own. */
+  lead: number
   assignee_id: string | null
   closed_reason: string | null
   version: number
@@ -58,6 +61,8 @@ export interface TaskFilter {
   statuses?: Status[]
   assignee?: string
   parent?: string
+  /** Without the task of its lead. */
+  epic?: string
   exclude?: string[]
 }
 
@@ -202,6 +207,7 @@ function conditions(eb: ExpressionBuilder<Tables, 'tasks'>, filter: TaskFilter) 
     ...(filter.statuses?.length ? [eb('status', 'in', filter.statuses)] : []),
     ...(filter.assignee ? [eb('assignee_id', '=', filter.assignee)] : []),
     ...(filter.parent ? [eb('parent_id', '=', filter.parent)] : []),
+    ...(filter.epic ? [eb('epic_id', '=', filter.epic), eb('lead', '=', 0)] : []),
     ...(filter.exclude?.length ? [eb('id', 'not in', filter.exclude)] : []),
   ]
 }

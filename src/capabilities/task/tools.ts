@@ -1,12 +1,13 @@
 import { z } from 'zod'
-import { refuse } from '../../kernel/error.ts'
+import { Refusal, refuse } from '../../kernel/error.ts'
 import { mention } from '../../kernel/id.ts'
 import { EventView, eventView, iso, PageSize, PageToken, Timestamp, text } from '../../kernel/schema.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { agentStore } from '../agent/index.ts'
 import { nextNumber } from '../handle.ts'
-import { AgentId, ProjectId, TaskId } from '../ids.ts'
+import { AgentId, EpicId, ProjectId, TaskId } from '../ids.ts'
 import { currentProject, noProject, ProjectView, projectStore, projectView, RepoView, repoView } from '../project/index.ts'
+import { type EpicFacts, requireOpenEpic } from './epic.ts'
 import {
   about,
   checkMove,
@@ -57,16 +58,24 @@ export const create = defineTool({
   name: 'task_create',
   title: 'Create a task',
   description: 'Create a task in the backlog of a project.',
-  input: NewTask.extend({ project_id: ProjectId.optional().describe('Default: the current project') }),
+  input: NewTask.extend({
+    project_id: ProjectId.optional().describe('Default: that of the epic, else the current project'),
+    epic_id: EpicId.optional().describe('The epic that it is part of; default for a supervisor: its own'),
+  }),
   output: Changed,
   example: { title: 'Log in with a passkey', priority: 'high', acceptance_criteria: ['A passkey signs in', 'A wrong one is refused'] },
   impact: 'write',
   profile: 'operator',
   core: true,
   async run(ctx, input) {
-    const project = input.project_id ?? (await currentProject(ctx.tx, ctx.principal))
+    const epic_id = input.epic_id ?? (ctx.principal.role === 'supervisor' ? ctx.principal.scope.epic : undefined)
+    const epic = epic_id ? await requireOpenEpic(ctx.tx, epic_id) : undefined
+    if (epic instanceof Refusal) return epic
+    const project = input.project_id ?? epic?.project_id ?? (await currentProject(ctx.tx, ctx.principal))
     if (!project) return noProject()
-    const row = await createTask(ctx, project, input)
+    const misplaced = epic && outsideEpic(epic, project, input.base_branch)
+    if (misplaced) return misplaced
+    const row = await createTask(ctx, project, { ...input, epic_id })
     const blockers = input.blocked_by.length ? await taskStore(ctx.tx).blockers([row.id]) : []
     return { task_id: row.id, handle: handleOf(row), task: freshView(row, blockers) }
   },
@@ -133,6 +142,7 @@ export const list = defineTool({
     status: z.array(StatusName).max(4).optional(),
     assignee_id: AgentId.optional(),
     parent_id: TaskId.optional(),
+    epic_id: EpicId.optional(),
     exclude_task_ids: z.array(TaskId).max(200).optional(),
     order: z.enum(ORDERS).default('number').describe('By number; newest: from the highest down; recent: what changed last first'),
     limit: PageSize,
@@ -150,6 +160,7 @@ export const list = defineTool({
       statuses: input.status,
       assignee: input.assignee_id,
       parent: input.parent_id,
+      epic: input.epic_id,
       exclude: input.exclude_task_ids,
     }
     const rows = await taskStore(ctx.view).list(filter, input.order, input.after, input.limit)
@@ -193,6 +204,8 @@ export const update = defineTool({
     const given = Object.keys(fields).filter((key) => fields[key as keyof typeof fields] !== undefined)
     if (blocked_by) given.push('blocked_by')
     if (!given.length) return refuse('INVALID_INPUT', 'Nothing to change: give at least one field.')
+    if (row.epic_id !== null && fields.base_branch !== undefined)
+      return refuse('INVALID_INPUT', `${handleOf(row)} is part of an epic: it begins at the branch of that.`)
     if (fields.parent_id) await checkParent(ctx, row, fields.parent_id)
     if (blocked_by) await depend(ctx, row, blocked_by)
     const next = touched(ctx, row, columns(fields))
@@ -248,6 +261,9 @@ export const assign = defineTool({
     const agent = input.agent_id ? await agentStore(ctx.tx).agent(input.agent_id) : undefined
     if (agent?.project_id && agent.project_id !== row.project_id)
       return refuse('INVALID_AGENT_STATE', `${agent.handle} belongs to another project.`)
+    // It would leave its task there, on which the caller may not act.
+    if (agent?.task_id && ctx.principal.role === 'supervisor' && agent.epic_id !== ctx.principal.scope.epic)
+      return refuse('PERMISSION_DENIED', `${agent.handle} is at work outside your epic.`)
     return changed(ctx, await giveTo(ctx, row, agent))
   },
 })
@@ -265,6 +281,7 @@ export const close = defineTool({
     const row = await requireTask(ctx, input.task_id)
     if (ctx.principal.role === 'worker')
       return refuse('PERMISSION_DENIED', 'A worker never approves its own work.', { hint: 'Move it to REVIEW with task_move.' })
+    if (row.lead) return ofAnEpic(row)
     if (row.status === 'DONE') return refuse('INVALID_TRANSITION', `${handleOf(row)} is already done.`)
     return changed(ctx, await transition(ctx, row, 'DONE', input.reason))
   },
@@ -281,6 +298,7 @@ export const remove = defineTool({
   profile: 'maintainer',
   async run(ctx, input) {
     const row = await requireTask(ctx, input.task_id)
+    if (row.lead) return ofAnEpic(row)
     const next = touched(ctx, row, { assignee_id: null })
     next.deleted_at = next.updated_at
     next.status_changed_at = next.updated_at
@@ -310,7 +328,17 @@ export const note = defineTool({
   },
 })
 
-export async function createTask(ctx: RunContext, project: string, input: z.output<typeof NewTask>): Promise<TaskRow> {
+/** Its tasks begin at its branch and are merged into it: of another project or branch they could be neither. */
+function outsideEpic(epic: EpicFacts, project: string, branch: string | undefined): Refusal | undefined {
+  if (project !== epic.project_id)
+    return refuse('INVALID_INPUT', `${epic.handle} is in another project.`, { hint: 'Leave out project_id.' })
+  if (branch === undefined || branch === epic.branch) return undefined
+  return refuse('INVALID_INPUT', `The tasks of ${epic.handle} begin at ${epic.branch}.`, { hint: 'Leave out base_branch.' })
+}
+
+type Wanted = z.output<typeof NewTask> & { epic_id?: string; lead?: boolean }
+
+export async function createTask(ctx: RunContext, project: string, input: Wanted): Promise<TaskRow> {
   const number = await nextNumber(ctx.tx, 'task')
   const row: TaskRow = {
     id: ctx.id('task'),
@@ -324,6 +352,8 @@ export async function createTask(ctx: RunContext, project: string, input: z.outp
     acceptance_criteria: JSON.stringify(input.acceptance_criteria),
     base_branch: input.base_branch ?? null,
     parent_id: input.parent_id ?? null,
+    epic_id: input.epic_id ?? null,
+    lead: input.lead ? 1 : 0,
     assignee_id: null,
     closed_reason: null,
     version: 1,
@@ -338,6 +368,10 @@ export async function createTask(ctx: RunContext, project: string, input: z.outp
   if (input.blocked_by.length) await depend(ctx, row, input.blocked_by)
   ctx.emit(taskCreated(about(row), { handle: handleOf(row), version: 1, title: row.title, status: row.status }))
   return row
+}
+
+function ofAnEpic(row: TaskRow): Refusal {
+  return refuse('CONFLICT', `On ${handleOf(row)} an epic is led: it ends with that.`, { hint: 'End the epic with epic_update.' })
 }
 
 async function changed(ctx: RunContext, row: TaskRow) {

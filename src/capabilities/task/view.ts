@@ -69,6 +69,8 @@ function summary(row: TaskRow, blockers: Blocker[], told: Attended | undefined):
     priority: PRIORITIES[row.priority] ?? 'medium',
     assignee_id: row.assignee_id,
     parent_id: row.parent_id,
+    epic_id: row.epic_id,
+    lead: row.lead === 1,
     blocked_by: open.map(handleOf),
     ...attentionOf(row, open.length > 0, told),
     version: row.version,

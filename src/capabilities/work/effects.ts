@@ -8,6 +8,7 @@ const ATTEMPTS = 5
 /** For an effect that needs the worktree: makes it, or finds it made, and tells. */
 export async function makeWorktree(ctx: EffectContext, plan: WorkPlan): Promise<NewPlace & { head: string; from: string }> {
   const place = placeFor(ctx, plan)
+  if (plan.base_from) await ctx.ports.git.branch({ repo: plan.repo, branch: plan.base, base: plan.base_from, strategy: plan.strategy })
   const { base, head } = await ctx.ports.git.add(place)
   await ctx.report('work_made', { work_id: plan.work_id, path: place.path, base_commit: base, head })
   return { ...place, head, from: base }
@@ -55,8 +56,10 @@ async function telling(ctx: EffectContext, plan: WorkPlan, what: string, request
   }
 }
 
-function placeFor(ctx: EffectContext, { repo, repo_handle, name, path, branch, base, strategy }: WorkPlan): NewPlace {
-  return { repo, path: path ?? ctx.ports.git.placeFor(repo_handle, name), branch, base, strategy }
+function placeFor(ctx: EffectContext, { repo, repo_handle, name, path, branch, base, base_from, strategy }: WorkPlan): NewPlace {
+  // What was merged into a branch of ours is on no remote yet.
+  const from = base_from ? ('local' as const) : strategy
+  return { repo, path: path ?? ctx.ports.git.placeFor(repo_handle, name), branch, base, strategy: from }
 }
 
 function told(rescue: Rescue | undefined) {

@@ -1,4 +1,5 @@
 import { defineCapability, setting } from '../../kernel/capability.ts'
+import { whereabouts } from '../task/index.ts'
 import { removeWork, undoWork } from './effects.ts'
 import { migrations } from './migrations.ts'
 import { failed, made, removed, restored } from './reports.ts'
@@ -24,7 +25,7 @@ export const work = defineCapability({
       kind: 'work',
       async find(tx, ref) {
         const row = await workStore(tx).find(ref)
-        return row && { id: row.id, within: { project: row.project_id, task: row.task_id } }
+        return row && { id: row.id, within: await whereabouts(tx, row) }
       },
     },
   ],
@@ -33,6 +34,7 @@ export const work = defineCapability({
 export { makeWorktree } from './effects.ts'
 export { nameOf } from './names.ts'
 export { placeOf, planWork, workOf, workPlan } from './plan.ts'
+export { askForPullRequests } from './pull-request.ts'
 export { inUse, type KeepReason } from './rules.ts'
 export { WorkPlan, workFailed, workMade, workRemoved } from './schema.ts'
 export type { WorkRow } from './store.ts'

@@ -13,4 +13,5 @@ export const migrations: Migration[] = [
       'CREATE INDEX works_by_project ON works (project_id, id)',
     ],
   },
+  { name: 'work-base-from', up: ({ text }) => [`ALTER TABLE works ADD COLUMN base_from ${text}`] },
 ]

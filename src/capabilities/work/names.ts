@@ -3,7 +3,7 @@ import { slug } from '../handle.ts'
 const RANDOM_CHARACTERS = 8
 
 /** THE function that names worktrees and branches: the folder is the name, the branch has our prefix. */
-export function nameOf(id: string, title: string): { name: string; branch: string } {
-  const name = `task-${id.slice(-RANDOM_CHARACTERS)}-${slug(title, 'work')}`
+export function nameOf(id: string, title: string, of: 'task' | 'epic' = 'task'): { name: string; branch: string } {
+  const name = `${of}-${id.slice(-RANDOM_CHARACTERS)}-${slug(title, 'work')}`
   return { name, branch: `signalbox/${name}` }
 }

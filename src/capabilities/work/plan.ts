@@ -4,12 +4,12 @@ import type { RunContext } from '../../kernel/tool.ts'
 import type { BaseStrategy, Place } from '../../ports/git.ts'
 import { takeTurn } from '../handle.ts'
 import { projectStore } from '../project/index.ts'
-import { handleOf, type TaskRow } from '../task/index.ts'
+import { epicOf, handleOf, type TaskRow } from '../task/index.ts'
 import { nameOf } from './names.ts'
 import type { WorkPlan } from './schema.ts'
 import { type WorkRow, workStore } from './store.ts'
 
-type Task = Pick<TaskRow, 'id' | 'number' | 'title' | 'project_id' | 'base_branch'>
+type Task = Pick<TaskRow, 'id' | 'number' | 'title' | 'project_id' | 'base_branch' | 'epic_id'>
 
 /** The task's work, planned now if it has none; one that was taken away is to be made again, with its old branch. */
 export async function planWork(ctx: RunContext, task: Task, repoId?: string): Promise<WorkRow | Refusal> {
@@ -27,7 +27,10 @@ export async function planWork(ctx: RunContext, task: Task, repoId?: string): Pr
     await store.update(known.id, again)
     return { ...known, ...again }
   }
-  const repo = await chooseRepo(ctx.tx, task, repoId)
+  const epic = await epicOf(ctx.tx, task)
+  if (epic?.repo_id && repoId && epic.repo_id !== repoId)
+    return refuse('CONFLICT', `${epic.handle} is done in another repository.`, { hint: 'Leave out repo_id.' })
+  const repo = await chooseRepo(ctx.tx, task, epic?.repo_id ?? repoId)
   if ('body' in repo) return repo
   const id = ctx.id('work')
   const row: WorkRow = {
@@ -38,7 +41,8 @@ export async function planWork(ctx: RunContext, task: Task, repoId?: string): Pr
     // By the task: whoever makes one can say where its work will be.
     ...nameOf(task.id, task.title),
     path: null,
-    base_branch: task.base_branch ?? repo.base_branch,
+    base_branch: epic?.branch ?? task.base_branch ?? repo.base_branch,
+    base_from: epic?.base_branch ?? null,
     base_commit: null,
     strategy: ctx.setting<BaseStrategy>('general.worktree_base_ref_strategy'),
     state: 'planned',
@@ -75,6 +79,6 @@ export async function placeOf(tx: Tx, row: WorkRow): Promise<Place | undefined> 
 export async function workPlan(tx: Tx, row: WorkRow): Promise<WorkPlan> {
   const repo = await projectStore(tx).repo(row.repo_id)
   if (!repo) throw new Error(`work ${row.id} has no repository`)
-  const { id: work_id, name, path, branch, base_branch: base, strategy } = row
-  return { work_id, repo: repo.path, repo_handle: repo.handle, name, path, branch, base, strategy }
+  const { id: work_id, name, path, branch, base_branch: base, base_from, strategy } = row
+  return { work_id, repo: repo.path, repo_handle: repo.handle, name, path, branch, base, base_from, strategy }
 }

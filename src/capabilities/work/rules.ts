@@ -7,7 +7,9 @@ import type { WorkRow } from './store.ts'
 /** Files are scoped although they are only read: below operator an agent sees those of its own task. */
 export function checkMayReadFiles(principal: Principal, task: TaskRow): Refusal | undefined {
   if (principal.kind !== 'agent' || principal.scope.task === task.id) return undefined
-  const { project } = principal.scope
+  const { project, epic } = principal.scope
+  if (principal.role === 'supervisor' && epic !== task.epic_id)
+    return refuse('PERMISSION_DENIED', `You may read the files of your own epic only, not those of ${handleOf(task)}.`)
   if (reaches(principal.profile, 'operator') && (!project || project === task.project_id)) return undefined
   return refuse('PERMISSION_DENIED', `You may read the files of your own task only, not those of ${handleOf(task)}.`)
 }

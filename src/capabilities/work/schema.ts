@@ -17,6 +17,8 @@ export const WorkPlan = z.strictObject({
   path: z.string().nullable(),
   branch: z.string(),
   base: z.string(),
+  /** The base is a branch of ours, to be made from this one when it is not there. */
+  base_from: z.string().nullish(),
   strategy: Strategy,
 })
 export type WorkPlan = z.output<typeof WorkPlan>
@@ -38,6 +40,8 @@ export const WorkPlace = z.strictObject({
   branch: z.string(),
   base_branch: z.string(),
 })
+
+export const PullRequest = z.strictObject({ id: z.string(), number: z.int(), state: z.string(), url: z.string() })
 
 export const WorkView = z.strictObject({
   id: WorkId,

@@ -22,6 +22,8 @@ export interface WorkRow {
   path: string | null
   branch: string
   base_branch: string
+  /** What the base branch itself is to be made from when it is not there: that of an epic. */
+  base_from: string | null
   /** Null until it was made. */
   base_commit: string | null
   strategy: BaseStrategy

@@ -8,9 +8,11 @@ import { currentProject } from '../project/index.ts'
 import { fullView, handleOf, requireTask, type TaskRow, TaskView, taskStore } from '../task/index.ts'
 import { removeWork, undoWork } from './effects.ts'
 import { placeOf, workPlan } from './plan.ts'
+import { pullRequestOf } from './pull-request.ts'
 import { checkMayReadFiles, reasonToKeep, requireFree } from './rules.ts'
-import { FileChange, RescueView, WorkPlace, WorkView, workFailed, workRestored } from './schema.ts'
+import { FileChange, PullRequest, RescueView, WorkPlace, WorkView, workFailed, workRestored } from './schema.ts'
 import { type WorkRow, workStore } from './store.ts'
+import '../../ports/daemon.ts'
 
 const MOST_BYTES = 1_000_000
 const MOST_COLLECTED = 200
@@ -79,9 +81,9 @@ export const readFile = defineTool({
 export const get = defineTool({
   name: 'work_get',
   title: 'Read a task and its place',
-  description: 'A task with its worktree and branch, once it has them.',
+  description: 'A task with its worktree, branch and pull request, once it has them.',
   input: z.strictObject({ task_id: TaskId.optional().describe('Default: the task that is yours') }),
-  output: z.strictObject({ task: TaskView, work: WorkPlace.nullable() }),
+  output: z.strictObject({ task: TaskView, work: WorkPlace.nullable(), pull_request: PullRequest.nullable() }),
   example: { task_id: 'T-1' },
   impact: 'read',
   profile: 'viewer',
@@ -89,7 +91,11 @@ export const get = defineTool({
     const id = input.task_id ?? ctx.principal.scope.task
     if (!id) return refuse('INVALID_INPUT', 'Which task? None is assigned to you: give task_id.')
     const row = await workStore(ctx.view).ofTask(id)
-    return { task: await fullView(ctx.view, await requireTask(ctx, id)), work: row ? placeView(row) : null }
+    return {
+      task: await fullView(ctx.view, await requireTask(ctx, id)),
+      work: row ? placeView(row) : null,
+      pull_request: (await pullRequestOf(ctx.view, id, await ctx.ports.daemon.address())) ?? null,
+    }
   },
 })
 

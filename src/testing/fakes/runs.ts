@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Git, WorkState } from '../../ports/git.ts'
+import type { Git, NewBranch, Squash, Squashed, WorkState } from '../../ports/git.ts'
 import type { Harness, HarnessEvent, Harnesses } from '../../ports/harness.ts'
 import type { Batch, Exit, Frame, Input, Runner, RunSpec } from '../../ports/runner.ts'
 import { type Deferred, deferred } from '../signals.ts'
@@ -138,6 +138,10 @@ export function harnessesOf(...list: Harness[]): Harnesses {
 export class FakeGit implements Git {
   work: WorkState = { state: 'present', head: 'a'.repeat(40), ahead: 0, dirty: 0, fingerprint: 'same' }
   readonly added: string[] = []
+  readonly branches = new Set<string>()
+  readonly squashed: Squash[] = []
+  /** What every merge comes to. */
+  outcome: Squashed = { result: 'merged', commit: 'c'.repeat(40) }
 
   async inspect(path: string) {
     return { top: path, branch: 'main', branches: ['main'], remote: null, head: 'a'.repeat(40) }
@@ -172,5 +176,13 @@ export class FakeGit implements Git {
   }
   async size() {
     return 0
+  }
+  async branch({ branch }: NewBranch) {
+    this.branches.add(branch)
+    return { head: 'b'.repeat(40) }
+  }
+  async squash(merge: Squash): Promise<Squashed> {
+    this.squashed.push(merge)
+    return this.outcome
   }
 }

@@ -110,6 +110,8 @@ function Filters({ filter, setFilter, projects, search }: FiltersProps) {
         <option value="running">Running</option>
         <option value="stalled">Stalled</option>
         <option value="queued">Queued</option>
+        <option value="reviewer">In review</option>
+        <option value="merge">Merging</option>
         <option value="quota">Out of quota</option>
         <option value="dependency">Waiting</option>
       </FilterSelect>

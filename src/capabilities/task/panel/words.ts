@@ -1,4 +1,4 @@
-import { Ban, CircleDot, CirclePause, Hourglass, type LucideIcon, TrainFront, TriangleAlert, UserRound } from 'lucide-react'
+import { Ban, CircleDot, CirclePause, Eye, GitMerge, Hourglass, type LucideIcon, TrainFront, TriangleAlert, UserRound } from 'lucide-react'
 import type { Tone } from '../../../ui/kit/badge.tsx'
 import type { Status } from '../schema.ts'
 import type { Task } from './board-data.ts'
@@ -23,13 +23,15 @@ interface Words {
 export function attentionOf(task: Task): Words | undefined {
   if (task.attention === null) return undefined
   const words = ATTENTION[task.attention]
-  const text = task.attention === 'dependency' ? `waits for ${task.blocked_by.join(', ')}` : words.text
+  const text = task.attention === 'dependency' && task.blocked_by.length ? `waits for ${task.blocked_by.join(', ')}` : words.text
   return { ...words, text, title: task.attention_detail ?? words.title }
 }
 
 const ATTENTION: Record<NonNullable<Task['attention']>, Words> = {
   running: { tone: 'green', icon: TrainFront, text: 'running', title: 'An agent works on it' },
   queued: { tone: 'blue', icon: Hourglass, text: 'queued', title: 'It waits for a free place' },
+  reviewer: { tone: 'blue', icon: Eye, text: 'in review', title: 'Whoever leads its epic decides about it' },
+  merge: { tone: 'blue', icon: GitMerge, text: 'merging', title: 'It was approved, and is being merged' },
   quota: { tone: 'amber', icon: CirclePause, text: 'quota', title: 'The provider gives no more for now' },
   stalled: { tone: 'red', icon: TriangleAlert, text: 'stalled', title: 'The agent has been silent for long' },
   dependency: { tone: 'red', icon: Ban, text: 'waits', title: 'It can go on when those are done' },

@@ -1,0 +1,106 @@
+import { z } from 'zod'
+import { refuse } from '../../kernel/error.ts'
+import { defineTool, type RunContext } from '../../kernel/tool.ts'
+import { EpicId } from '../ids.ts'
+import { sendLetter } from '../mail/index.ts'
+import { insertPr, type PrRow, prStore, prUrl } from '../review/index.ts'
+import { Body, handleOf, Title, taskStore } from '../task/index.ts'
+import { epicHandle, requireEpic, saveEpic } from './rules.ts'
+import { EpicStateName } from './schema.ts'
+import type { EpicRow } from './store.ts'
+import '../../ports/daemon.ts'
+
+const MOST_TASKS = 1_000
+const MOST_NAMED = 20
+
+export const finish = defineTool({
+  name: 'epic_finish',
+  title: 'Hand in an epic',
+  description: 'When all its tasks are done: make the pull request from its branch to the base branch, and ask the human to merge it.',
+  input: z.strictObject({
+    epic_id: EpicId.optional().describe('Default: the one that you lead'),
+    title: Title.optional().describe('Of the pull request'),
+    description: Body.optional(),
+  }),
+  output: z.strictObject({
+    epic_id: EpicId,
+    pr_id: z.string(),
+    pr_number: z.int(),
+    pr_url: z.string(),
+    state: EpicStateName,
+    message: z.string(),
+  }),
+  example: { epic_id: 'E-1' },
+  impact: 'write',
+  profile: 'operator',
+  prepare: async (ctx) => ({ address: await ctx.ports.daemon.address() }),
+  async run(ctx, { epic_id, title, description }, { address }) {
+    const own = ctx.principal.role === 'supervisor' ? ctx.principal.scope.epic : undefined
+    const epic = await requireEpic(ctx.tx, epic_id ?? own)
+    const known = await prStore(ctx.tx).ofEpic(epic.id)
+    const answer = (pr: PrRow, message: string) => {
+      return { epic_id: epic.id, pr_id: pr.id, pr_number: pr.number, pr_url: prUrl(pr, address), state: 'REVIEW' as const, message }
+    }
+    if (epic.state === 'REVIEW' && known) return answer(known, 'It was handed in before, and waits for a person.')
+    if (epic.state !== 'IN_PROGRESS')
+      return refuse('INVALID_TRANSITION', `${epicHandle(epic)} is ${epic.state}; only one IN_PROGRESS is handed in.`, {
+        next_tool: 'epic_get',
+        next_arguments: { epic_id: epicHandle(epic) },
+      })
+    const tasks = await taskStore(ctx.tx).list({ epic: epic.id }, 'number', undefined, MOST_TASKS)
+    const unfinished = tasks.filter(({ status }) => status !== 'DONE').map((task) => `${handleOf(task)} (${task.status})`)
+    if (unfinished.length || !tasks.length || !epic.repo_id)
+      return refuse('CONFLICT', unfinished.length ? `Not done yet: ${named(unfinished)}.` : `${epicHandle(epic)} has nothing to hand in.`, {
+        hint: 'Decide about what is in review_queue, and wait for the others.',
+        suggestions: unfinished.slice(0, MOST_NAMED),
+      })
+    const pr = await finalPr(ctx, { ...epic, repo_id: epic.repo_id }, known, {
+      title: title ?? `[Epic] ${epic.title}`,
+      description: description ?? epic.description,
+    })
+    await saveEpic(ctx, epic, { state: 'REVIEW' })
+    await askTheHuman(ctx, epic, prUrl(pr, address), tasks.length)
+    return answer(pr, 'Epic PR created successfully. Human review requested.')
+  },
+})
+
+async function finalPr(
+  ctx: RunContext,
+  epic: EpicRow & { repo_id: string },
+  known: PrRow | undefined,
+  said: { title: string; description: string },
+): Promise<PrRow> {
+  if (known) {
+    const changes = { ...said, state: 'OPEN' as const, updated_at: ctx.now }
+    await prStore(ctx.tx).update(known.id, changes)
+    return { ...known, ...changes }
+  }
+  const { repo_id, project_id, branch: head, base_branch: base } = epic
+  return insertPr(ctx, { ...said, repo_id, project_id, task_id: null, epic_id: epic.id, head, base, created_by: ctx.principal.id })
+}
+
+async function askTheHuman(ctx: RunContext, epic: EpicRow, url: string, tasks: number): Promise<void> {
+  const body = [
+    `All ${tasks} tasks of ${epicHandle(epic)} (${epic.title}) are on ${epic.branch}. ${url}`,
+    `Look at \`git diff ${epic.base_branch}...${epic.branch}\`, merge it as you are used to, and say so: epic_update with the state COMPLETED; or IN_PROGRESS, when something is missing.`,
+  ].join('\n\n')
+  const about = { project_id: epic.project_id, epic_id: epic.id, task_id: null }
+  await sendLetter(ctx, { from: ctx.principal.id, to: 'human', subject: `Epic ready: ${epic.title}`, body, importance: 'high', about })
+}
+
+/** With the end of an epic its pull request ends too. */
+export async function closePr(ctx: RunContext, epic: EpicRow): Promise<void> {
+  const pr = await prStore(ctx.tx).ofEpic(epic.id)
+  if (pr?.state !== 'OPEN') return
+  const merged = epic.state === 'COMPLETED'
+  await prStore(ctx.tx).update(pr.id, {
+    state: merged ? 'MERGED' : 'CLOSED',
+    merged_at: merged ? ctx.now : null,
+    updated_at: ctx.now,
+  })
+}
+
+function named(all: string[]): string {
+  const rest = all.length - MOST_NAMED
+  return `${all.slice(0, MOST_NAMED).join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`
+}

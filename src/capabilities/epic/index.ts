@@ -1,0 +1,31 @@
+import { z } from 'zod'
+import { defineCapability, setting } from '../../kernel/capability.ts'
+import { finish } from './finish.ts'
+import { migrations } from './migrations.ts'
+import { epicCreated, epicMoved, epicUpdated } from './schema.ts'
+import { epicStore } from './store.ts'
+import { create, get, list, update } from './tools.ts'
+
+export const epic = defineCapability({
+  name: 'epic',
+  tools: [list, get, create, update, finish],
+  migrations,
+  events: [epicCreated, epicUpdated, epicMoved],
+  settings: {
+    'epics.max_workers': setting(z.int().min(1).max(100), 4, 'How many tasks of a new epic are worked on at a time'),
+  },
+  things: [
+    {
+      kind: 'epic',
+      async find(tx, ref) {
+        const row = await epicStore(tx).find(ref)
+        return row && { id: row.id, within: { project: row.project_id, epic: row.id } }
+      },
+    },
+  ],
+  resources: [
+    { uri: 'signalbox://epic/{id}', name: 'epic', description: 'One epic, by id or handle', tool: 'epic_get', argument: 'epic_id' },
+  ],
+})
+
+export { epicFacts } from './rules.ts'

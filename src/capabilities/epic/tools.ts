@@ -1,0 +1,201 @@
+import { z } from 'zod'
+import { type Refusal, refuse } from '../../kernel/error.ts'
+import { mention } from '../../kernel/id.ts'
+import { PageSize, PageToken, text } from '../../kernel/schema.ts'
+import { defineTool, type RunContext } from '../../kernel/tool.ts'
+import { agentStore } from '../agent/index.ts'
+import { nextNumber } from '../handle.ts'
+import { AgentId, EpicId, ProjectId, RepoId } from '../ids.ts'
+import { currentProject, noProject, projectStore } from '../project/index.ts'
+import { Description, summaries, TaskSummary, Title, taskStore } from '../task/index.ts'
+import { nameOf } from '../work/index.ts'
+import { closePr } from './finish.ts'
+import { aboutEpic, checkMove, epicHandle, isOver, requireEpic, saveEpic } from './rules.ts'
+import { EpicStateName, EpicSummary, EpicView, epicCreated, epicUpdated } from './schema.ts'
+import { type EpicRow, epicStore } from './store.ts'
+import { epicView, summariesOf } from './view.ts'
+
+const MOST_TASKS = 500
+const Changed = z.strictObject({ epic_id: EpicId, handle: z.string(), epic: EpicView })
+const Workers = z.int().min(1).max(100).describe('How many of its tasks are worked on at a time')
+const Launch = z.strictObject({
+  harness: text(40).optional().describe('How the agent program is driven; default: the setting runs.default_harness'),
+  model: text(100).optional(),
+})
+
+export const create = defineTool({
+  name: 'epic_create',
+  title: 'Create an epic',
+  description: 'Describe a larger piece of work: a supervisor splits it into tasks, and workers do them, on a branch of its own.',
+  input: z.strictObject({
+    title: Title,
+    description: Description.default(''),
+    project_id: ProjectId.optional().describe('Default: the current project'),
+    repo_id: RepoId.optional().describe('Needed when the project has several'),
+    base_branch: text(200).optional().describe('Default: that of the repository'),
+    max_workers: Workers.optional().describe('How many of its tasks are worked on at a time; default: the setting epics.max_workers'),
+    supervisor: Launch.optional().describe('How its supervisor is started'),
+    workers: Launch.optional().describe('How its workers are started'),
+    start: z.boolean().default(true).describe('false: it stays in PLANNING, and nobody is started'),
+  }),
+  output: Changed,
+  example: { title: 'Sign in with passkeys', description: 'Replace passwords by passkeys, step by step.', start: false },
+  impact: 'write',
+  profile: 'operator',
+  async run(ctx, input) {
+    const denied = ofAnotherEpic(ctx)
+    if (denied) return denied
+    const project = input.project_id ?? (await currentProject(ctx.tx, ctx.principal))
+    if (!project) return noProject()
+    const repo = await repoFor(ctx, project, input.repo_id)
+    if (repo && 'body' in repo) return repo
+    const id = ctx.id('epic')
+    const row: EpicRow = {
+      id,
+      number: await nextNumber(ctx.tx, 'epic'),
+      project_id: project,
+      repo_id: repo?.id ?? null,
+      title: input.title,
+      description: input.description,
+      state: input.start ? 'IN_PROGRESS' : 'PLANNING',
+      branch: nameOf(id, input.title, 'epic').branch,
+      base_branch: input.base_branch ?? repo?.base_branch ?? 'main',
+      supervisor_id: null,
+      lead_task_id: null,
+      supervisor_launch: JSON.stringify(input.supervisor ?? {}),
+      worker_launch: JSON.stringify(input.workers ?? {}),
+      max_workers: input.max_workers ?? ctx.setting<number>('epics.max_workers'),
+      version: 1,
+      created_by: ctx.principal.id,
+      created_at: ctx.now,
+      updated_at: ctx.now,
+      completed_at: null,
+    }
+    await epicStore(ctx.tx).insert(row)
+    const { title, state, branch } = row
+    ctx.emit(epicCreated(aboutEpic(row), { handle: epicHandle(row), version: 1, title, state, branch }))
+    return changed(ctx, row)
+  },
+})
+
+export const get = defineTool({
+  name: 'epic_get',
+  title: 'Read an epic',
+  description: 'One epic with its progress and its tasks. Default: the one that you are in.',
+  input: z.strictObject({ epic_id: EpicId.optional() }),
+  output: z.strictObject({ epic: EpicView, tasks: z.array(TaskSummary), cursor: z.string() }),
+  example: { epic_id: 'E-1' },
+  impact: 'read',
+  profile: 'viewer',
+  critical: true,
+  async look(ctx, { epic_id }) {
+    const cursor = await ctx.cursor()
+    const row = await requireEpic(ctx.view, epic_id ?? ctx.principal.scope.epic)
+    const tasks = await taskStore(ctx.view).list({ epic: row.id }, 'number', undefined, MOST_TASKS)
+    return { epic: await epicView(ctx.view, row), tasks: await summaries(ctx.view, tasks), cursor }
+  },
+})
+
+export const list = defineTool({
+  name: 'epic_list',
+  title: 'List epics',
+  description: 'Epics with their progress, newest first.',
+  input: z.strictObject({
+    project_id: ProjectId.optional(),
+    state: z.array(EpicStateName).min(1).max(5).optional(),
+    limit: PageSize,
+    after: PageToken.regex(/^[0-9]{1,15}$/, 'not a page of epic_list').optional(),
+  }),
+  output: z.strictObject({ epics: z.array(EpicSummary), next: z.string().nullable(), cursor: z.string() }),
+  example: { state: ['IN_PROGRESS'] },
+  impact: 'read',
+  profile: 'viewer',
+  async look(ctx, { project_id, state, limit, after }) {
+    const cursor = await ctx.cursor()
+    const rows = await epicStore(ctx.view).list({ project: project_id, states: state }, after ? Number(after) : undefined, limit)
+    const last = rows.at(-1)
+    return { epics: await summariesOf(ctx.view, rows), next: last && rows.length === limit ? String(last.number) : null, cursor }
+  },
+})
+
+export const update = defineTool({
+  name: 'epic_update',
+  title: 'Change an epic',
+  description: 'Change its words, how many work on it, or its state. REVIEW comes from epic_finish.',
+  input: z.strictObject({
+    epic_id: EpicId,
+    title: Title.optional(),
+    description: Description.optional(),
+    state: EpicStateName.optional(),
+    max_workers: Workers.optional(),
+    supervisor_id: mention(AgentId)
+      .optional()
+      .describe('An agent of the role supervisor, of a window of your own, that leads it from now on'),
+    expected_version: z.int().min(1).max(Number.MAX_SAFE_INTEGER).optional().describe('Refuse when the epic has changed since'),
+  }),
+  output: Changed,
+  example: { epic_id: 'E-1', max_workers: 2 },
+  impact: 'write',
+  profile: 'operator',
+  critical: true,
+  async run(ctx, { epic_id, expected_version, ...given }) {
+    const row = await requireEpic(ctx.tx, epic_id)
+    if (expected_version !== undefined && expected_version !== row.version)
+      return refuse('CONFLICT', `${epicHandle(row)} is at version ${row.version}, not ${expected_version}.`, {
+        next_tool: 'epic_get',
+        next_arguments: { epic_id },
+      })
+    const fields = Object.keys(given).filter((key) => given[key as keyof typeof given] !== undefined)
+    if (!fields.length) return refuse('INVALID_INPUT', 'Nothing to change: give at least one field.')
+    const refusal = given.state && given.state !== row.state && checkMove(ctx.principal, row, given.state)
+    if (refusal) return refusal
+    if (given.supervisor_id !== undefined) {
+      const denied = await appoint(ctx, row, given.supervisor_id)
+      if (denied) return denied
+    }
+    const wanted = Object.fromEntries(fields.map((key) => [key, given[key as keyof typeof given]]))
+    const next = await saveEpic(ctx, row, { ...wanted, ...(given.state === 'COMPLETED' ? { completed_at: ctx.now } : {}) })
+    if (isOver(next)) await closePr(ctx, next)
+    ctx.emit(epicUpdated(aboutEpic(row), { handle: epicHandle(row), version: next.version, fields }))
+    return changed(ctx, next)
+  },
+})
+
+/** An agent acts in an epic because this says so: only people may. Whoever led it before does so no more. */
+async function appoint(ctx: RunContext, epic: EpicRow, agentId: string): Promise<Refusal | undefined> {
+  if (ctx.principal.kind !== 'person') return refuse('PERMISSION_DENIED', 'Only a person says who leads an epic.')
+  const agents = agentStore(ctx.tx)
+  const agent = await agents.agent(agentId)
+  if (agent?.role !== 'supervisor')
+    return refuse('INVALID_INPUT', 'Only an agent of the role supervisor leads an epic.', { hint: 'Invite one with agent_invite.' })
+  if (agent.epic_id && agent.epic_id !== epic.id) return refuse('CONFLICT', `${agent.handle} leads another epic.`)
+  if (agent.project_id && agent.project_id !== epic.project_id)
+    return refuse('INVALID_AGENT_STATE', `${agent.handle} belongs to another project.`)
+  const before = epic.supervisor_id && epic.supervisor_id !== agent.id ? await agents.agent(epic.supervisor_id) : undefined
+  if (before) await agents.bindEpic(before.id, { project_id: before.project_id, epic_id: null }, ctx.now)
+  await agents.bindEpic(agent.id, { project_id: epic.project_id, epic_id: epic.id }, ctx.now)
+  return undefined
+}
+
+/** Whoever leads one epic acts in that one only. */
+function ofAnotherEpic(ctx: RunContext): Refusal | undefined {
+  if (ctx.principal.role !== 'supervisor') return undefined
+  return refuse('PERMISSION_DENIED', 'A supervisor acts inside its own epic, and makes no other.', {
+    hint: 'Split it with task_create, or write to the human.',
+  })
+}
+
+/** Undefined when the project has none yet: then it can be written down, and not be begun. */
+async function repoFor(ctx: RunContext, project: string, repoId: string | undefined) {
+  const repos = await projectStore(ctx.tx).repos(project, '', 50)
+  const chosen = repoId ? repos.find(({ id }) => id === repoId) : repos.length === 1 ? repos[0] : undefined
+  if (chosen || !repos.length) return chosen
+  return refuse('INVALID_INPUT', repoId ? 'That repository is in another project.' : 'In which repository is it to be done?', {
+    hint: 'Give repo_id.',
+    suggestions: repos.map(({ handle }) => handle),
+  })
+}
+
+async function changed(ctx: RunContext, row: EpicRow) {
+  return { epic_id: row.id, handle: epicHandle(row), epic: await epicView(ctx.tx, row) }
+}

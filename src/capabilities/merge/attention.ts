@@ -1,0 +1,20 @@
+import { reviewStore } from '../review/index.ts'
+import { type AttentionSource, epicOf } from '../task/index.ts'
+import { isCurrent } from './rules.ts'
+import { stateOf } from './tools.ts'
+
+/** Of work in an epic that was handed in: who decides about it, or that it is being merged. */
+export const reviewAttention: AttentionSource = async (view, tasks) => {
+  const told: Awaited<ReturnType<AttentionSource>> = new Map()
+  const handedIn = tasks.filter(({ status, epic_id, lead }) => status === 'REVIEW' && epic_id !== null && !lead)
+  const rounds = await reviewStore(view).latest(handedIn.map(({ id }) => id))
+  for (const task of handedIn) {
+    const last = rounds.find(({ task_id }) => task_id === task.id)
+    const round = isCurrent(last) ? last : undefined
+    const state = stateOf(round)
+    if (state === 'merging') told.set(task.id, { attention: 'merge', detail: null })
+    else if (state === 'stuck') told.set(task.id, { attention: 'human', detail: `It was approved, but not merged: ${round?.reason}` })
+    else if ((await epicOf(view, task))?.supervisor_id) told.set(task.id, { attention: 'reviewer', detail: null })
+  }
+  return told
+}

@@ -1,0 +1,369 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test as base, describe, expect, onTestFinished } from 'vitest'
+import { createGit } from '../../adapters/git-cli/index.ts'
+import { EFFECT_TIMES } from '../../kernel/effect.ts'
+import type { Git } from '../../ports/git.ts'
+import { type Caller, openTestApp, type TestApp } from '../../testing/app.ts'
+import { deferred, until } from '../../testing/signals.ts'
+
+/** A real repository, an epic in it, and a supervisor who leads it from a window of their own. */
+class Ground {
+  readonly app: TestApp
+  readonly top: string
+  // biome-ignore lint/suspicious/noExplicitAny: tests read the answer's fields by name
+  epic: any
+  supervisor!: Caller
+
+  constructor(app: TestApp) {
+    this.app = app
+    this.top = join(app.folder, 'web')
+  }
+
+  async prepare(): Promise<this> {
+    const { app } = this
+    mkdirSync(this.top)
+    this.git(this.top, 'init', '-q', '-b', 'main')
+    this.commit(this.top, 'a.txt', 'one\n')
+    await app.owner.call('repo_add', { path: this.top, project_id: await app.project() })
+    this.epic = (await app.owner.call('epic_create', { title: 'Passkeys', start: false })).epic
+    this.supervisor = await app.agent('supervisor')
+    await app.owner.call('epic_update', { epic_id: this.epic.id, supervisor_id: this.supervisor.id })
+    return this
+  }
+
+  git(cwd: string, ...args: string[]): string {
+    return execFileSync('git', ['-c', 'user.name=ann', '-c', 'user.email=a@b', ...args], { cwd, stdio: 'pipe' })
+      .toString()
+      .trim()
+  }
+
+  commit(cwd: string, file: string, text: string): string {
+    writeFileSync(join(cwd, file), text)
+    this.git(cwd, 'add', '-A')
+    this.git(cwd, 'commit', '-q', '-m', 'work')
+    return this.git(cwd, 'rev-parse', 'HEAD')
+  }
+
+  /** A task of the epic with a worktree, and the worker who is at work in it. */
+  async begun(title = 'Do it'): Promise<Work> {
+    const { app } = this
+    const { task } = await app.owner.call('task_create', { epic_id: this.epic.id, title })
+    await app.owner.call('job_submit', { task_id: task.id, action: 'start_agent', harness: 'fake' })
+    await until(async () => (await app.owner.call('run_list', { task_id: task.id })).runs[0]?.state === 'running')
+    const made = (await app.events({ type: 'work.made' })).find((event) => event.task === task.id)
+    const { assignee_id } = (await app.owner.call('task_get', { task_id: task.id })).task
+    return { task, path: String(made?.data.path), worker: assignee_id }
+  }
+
+  /** … that has handed in one file. */
+  async handedIn(file: string, text = 'x\n'): Promise<Work> {
+    const work = await this.begun(file)
+    this.commit(work.path, file, text)
+    await this.handIn(work, `${file} is there`)
+    return work
+  }
+
+  async handIn({ task, worker }: Work, summary: string): Promise<void> {
+    await this.app.owner.call('review_request', { task_id: task.id, summary }, { actFor: worker })
+  }
+
+  decide({ task }: Work, decision: string, more: object = {}) {
+    return this.supervisor.call('review_decide', { task_id: task.id, decision, ...more })
+  }
+
+  async queue(): Promise<string[]> {
+    const { queue } = await this.supervisor.call('review_queue')
+    return queue.map(({ handle }: { handle: string }) => handle)
+  }
+
+  /** Subjects of the epic's own commits, newest first. */
+  landed(): string[] {
+    return this.git(this.top, 'log', '--format=%s', `main..${this.epic.branch}`).split('\n').filter(Boolean)
+  }
+
+  async letters(to: string): Promise<{ subject: string; body: string; from_id: string }[]> {
+    return (await this.app.owner.call('mail_inbox', {}, { actFor: to })).letters
+  }
+}
+
+interface Work {
+  // biome-ignore lint/suspicious/noExplicitAny: see above
+  task: any
+  path: string
+  worker: string
+}
+
+const test = base.extend<{ ground: Ground }>({
+  // biome-ignore lint/correctness/noEmptyPattern: vitest reads the dependencies from the pattern
+  ground: async ({}, use) => {
+    const app = await openTestApp()
+    await use(await new Ground(app).prepare())
+    await app.close()
+  },
+})
+
+/** Real git, whose merges wait or fail as the test says. */
+async function groundWith(more: (real: Git) => Partial<Git>): Promise<Ground> {
+  const folder = mkdtempSync(join(tmpdir(), 'signalbox-merges-'))
+  const real = createGit({ worktrees: join(folder, 'worktrees') })
+  const app = await openTestApp({ ports: { git: { ...real, ...more(real) } }, effectTimes: { ...EFFECT_TIMES, backOffMs: 1 } })
+  onTestFinished(async () => {
+    await app.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
+  return new Ground(app).prepare()
+}
+
+describe('the queue', () => {
+  test('[V4] is in the order of handing in, whatever is edited meanwhile', async ({ ground }) => {
+    const { app } = ground
+    const [first, second] = [await ground.begun('first'), await ground.begun('second')]
+    for (const work of [second, first]) {
+      ground.commit(work.path, `${work.task.handle}.txt`, 'x')
+      await ground.handIn(work, 'done')
+    }
+    expect(await ground.queue()).toEqual([second.task.handle, first.task.handle])
+    await app.owner.call('task_update', { task_id: second.task.id, title: 'edited' })
+    await app.owner.call('task_note', { task_id: second.task.id, body: 'x' })
+    expect(await ground.queue()).toEqual([second.task.handle, first.task.handle])
+    await ground.decide(second, 'request_changes', { feedback: 'More tests.' })
+    expect(await ground.queue()).toEqual([first.task.handle])
+    await ground.handIn(second, 'with tests')
+    const { queue } = await ground.supervisor.call('review_queue', { epic_id: ground.epic.id })
+    expect(queue).toMatchObject([
+      { position: 1, handle: first.task.handle, round: 1, state: 'waiting', summary: 'done' },
+      { position: 2, handle: second.task.handle, round: 2, pr_number: 1, branch: expect.stringContaining('signalbox/task-') },
+    ])
+    const loose = await app.task()
+    await app.owner.call('task_move', { task_id: loose.id, status: 'IN_PROGRESS' })
+    await app.owner.call('task_move', { task_id: loose.id, status: 'REVIEW' })
+    expect(await ground.queue()).not.toContain(loose.handle)
+    expect((await app.owner.call('review_queue')).queue.map(({ handle }: { handle: string }) => handle)).toContain(loose.handle)
+    const moved = await app.owner.call('review_decide', { task_id: loose.id, decision: 'request_changes', feedback: 'no summary' })
+    expect(moved).toMatchObject({ status: 'changes_requested', merged: false })
+  })
+
+  test('[V11] is made of pull requests, numbered in their repository', async ({ ground }) => {
+    const { app } = ground
+    const [one, two] = [await ground.handedIn('one'), await ground.handedIn('two')]
+    const pr = async (work: Work) => (await app.owner.call('pr_get', { task_id: work.task.id })).pr
+    expect([(await pr(one)).number, (await pr(two)).number]).toEqual([1, 2])
+    expect(await pr(one)).toMatchObject({
+      state: 'OPEN',
+      base: ground.epic.branch,
+      title: `${one.task.handle} one`,
+      description: 'one is there',
+      url: expect.stringMatching(/\/task\/task_/),
+    })
+    await ground.decide(one, 'request_changes', { feedback: 'again' })
+    await ground.handIn(one, 'once more')
+    expect(await pr(one)).toMatchObject({ number: 1, description: 'once more' })
+    expect(await app.owner.refused('pr_get', { epic_id: ground.epic.id })).toMatchObject({ code: 'RESOURCE_NOT_FOUND' })
+    expect(await app.owner.refused('pr_get', {})).toMatchObject({ code: 'INVALID_INPUT' })
+    const { merge_commit } = await ground.decide(one, 'approve')
+    expect(await pr(one)).toMatchObject({ state: 'MERGED', merge_commit })
+    expect((await app.events({ type: 'pr.opened' })).map(({ data }) => data.number)).toEqual([1, 2])
+  })
+})
+
+describe('a decision', () => {
+  test('[V5] is not for those who work, whatever their profile', async ({ ground }) => {
+    const { app } = ground
+    const work = await ground.handedIn('one')
+    const other = await ground.begun('two')
+    const approve = { task_id: work.task.id, decision: 'approve' }
+    for (const worker of [work.worker, other.worker])
+      expect(await app.owner.refused('review_decide', approve, { actFor: worker })).toMatchObject({ code: 'PERMISSION_DENIED' })
+    const mighty = await app.agent('worker', { profile: 'maintainer' })
+    await app.owner.call('task_assign', { task_id: work.task.id, agent_id: mighty.id })
+    expect(await mighty.refused('review_decide', approve)).toMatchObject({ code: 'PERMISSION_DENIED' })
+    const orchestrator = await app.agent('orchestrator')
+    await app.owner.call('task_assign', { task_id: work.task.id, agent_id: orchestrator.id })
+    expect(await orchestrator.refused('review_decide', approve)).toMatchObject({ code: 'PERMISSION_DENIED' })
+    const stranger = await app.agent('supervisor')
+    const { epic } = await app.owner.call('epic_create', { title: 'Other', start: false })
+    await app.owner.call('epic_update', { epic_id: epic.id, supervisor_id: stranger.id })
+    expect(await stranger.refused('review_decide', approve)).toMatchObject({ code: 'PERMISSION_DENIED' })
+    expect(ground.landed()).toEqual([])
+    expect((await app.owner.call('review_decide', approve)).merged).toBe(true)
+    expect(await app.owner.refused('review_decide', approve)).toMatchObject({ code: 'INVALID_TRANSITION' })
+  })
+
+  test('[V6] that asks for changes leaves row, note and letter', async ({ ground }) => {
+    const { app } = ground
+    const work = await ground.handedIn('one')
+    const incomplete = { task_id: work.task.id, decision: 'request_changes' }
+    expect(await ground.supervisor.refused('review_decide', incomplete)).toMatchObject({ code: 'INVALID_INPUT' })
+    const feedback = 'Missing error handling'
+    expect(await ground.decide(work, 'request_changes', { feedback })).toMatchObject({
+      status: 'changes_requested',
+      merged: false,
+      message: 'Feedback sent to worker. Task returned to IN_PROGRESS.',
+    })
+    const { task } = await app.owner.call('task_get', { task_id: work.task.id })
+    expect(task).toMatchObject({ status: 'IN_PROGRESS', notes: [{ author: ground.supervisor.id, body: feedback }] })
+    expect(await ground.letters(work.worker)).toMatchObject([{ from_id: ground.supervisor.id, body: feedback }])
+    const { reviews } = await app.owner.call('review_list', { task_id: work.task.id })
+    expect(reviews).toMatchObject([{ decision: 'request_changes', feedback, decided_by: ground.supervisor.id, outcome: null }])
+    expect(await app.events({ type: 'review.decided' })).toMatchObject([{ actor: ground.supervisor.id, data: { round: 1 } }])
+    expect(ground.landed()).toEqual([])
+  })
+
+  test('[V7] that approves merges what was approved, and then it is done', async ({ ground }) => {
+    const { app } = ground
+    const work = await ground.handedIn('one.txt')
+    writeFileSync(join(work.path, 'draft.txt'), 'not committed')
+    const approved = await ground.decide(work, 'approve')
+    expect(approved).toMatchObject({ status: 'merged', merged: true, conflicts: [], rebase_requests: 0 })
+    expect(approved.message).toBe('PR merged successfully. 0 rebase requests sent.')
+    expect(approved.merge_commit).toBe(ground.git(ground.top, 'rev-parse', ground.epic.branch))
+    expect(ground.landed()).toEqual([`${work.task.handle} one.txt`])
+    expect(ground.git(ground.top, 'ls-tree', '--name-only', ground.epic.branch).split('\n')).toEqual(['a.txt', 'one.txt'])
+    expect((await app.owner.call('task_get', { task_id: work.task.id })).task).toMatchObject({ status: 'DONE', closed_reason: null })
+    expect(ground.git(ground.top, 'status', '--porcelain')).toBe('')
+    expect(existsSync(join(ground.top, 'one.txt'))).toBe(false)
+    const loose = await app.task()
+    await app.owner.call('task_move', { task_id: loose.id, status: 'IN_PROGRESS' })
+    await app.owner.call('task_move', { task_id: loose.id, status: 'REVIEW' })
+    const elsewhere = { task_id: loose.id, decision: 'approve' }
+    expect(await app.owner.refused('review_decide', elsewhere)).toMatchObject({ code: 'INVALID_INPUT' })
+  })
+
+  base('[V7] tells truly what is not merged yet, and what was committed later stays out', async () => {
+    const [begun, go] = [deferred(), deferred()]
+    const ground = await groundWith((real) => ({
+      squash: async (merge) => {
+        begun.resolve()
+        await go.promise
+        return real.squash(merge)
+      },
+    }))
+    const { app } = ground
+    const work = await ground.handedIn('one.txt')
+    const approve = { task_id: work.task.id, decision: 'approve' }
+    const pending = await ground.supervisor.call('review_decide', approve, { holdMs: 1 })
+    expect(pending).toMatchObject({ status: 'pending', merged: false, merge_commit: null })
+    await begun.promise
+    expect((await ground.supervisor.call('review_queue')).queue).toMatchObject([{ state: 'merging' }])
+    expect((await app.owner.call('task_get', { task_id: work.task.id })).task.attention).toBe('merge')
+    const changes = { task_id: work.task.id, decision: 'request_changes', feedback: 'x' }
+    expect(await ground.supervisor.refused('review_decide', changes)).toMatchObject({ code: 'CONFLICT' })
+    ground.commit(work.path, 'late.txt', 'nobody has seen it')
+    const again = ground.supervisor.call('review_decide', approve)
+    go.resolve()
+    expect(await again).toMatchObject({ status: 'merged', review_id: pending.review_id })
+    expect(ground.git(ground.top, 'ls-tree', '--name-only', ground.epic.branch).split('\n')).toEqual(['a.txt', 'one.txt'])
+    expect(ground.landed()).toHaveLength(1)
+  })
+
+  test('[V8] of what does not fit any more sends it back with the files', async ({ ground }) => {
+    const { app } = ground
+    const [one, two] = [await ground.handedIn('same.txt', 'one\n'), await ground.handedIn('same.txt', 'two\n')]
+    await ground.decide(one, 'approve')
+    expect(await ground.decide(two, 'approve')).toMatchObject({ status: 'conflict', merged: false, conflicts: ['same.txt'] })
+    const { task } = await app.owner.call('task_get', { task_id: two.task.id })
+    expect(task.status).toBe('IN_PROGRESS')
+    expect(task.notes.at(-1).body).toContain('same.txt')
+    const letters = await ground.letters(two.worker)
+    expect(letters.map(({ subject }) => subject).sort()).toEqual([`Conflict: ${two.task.handle}`, 'Rebase Required'])
+    ground.git(two.path, 'merge', '-q', '-X', 'ours', '--no-edit', ground.epic.branch)
+    await ground.handIn(two, 'resolved')
+    expect(await ground.decide(two, 'approve')).toMatchObject({ status: 'merged' })
+    expect(ground.git(ground.top, 'show', `${ground.epic.branch}:same.txt`)).toBe('two')
+  })
+
+  base('[V8] that git will not carry out is said, and can be made again', async () => {
+    const broken = { on: true }
+    const ground = await groundWith((real) => ({
+      squash: (merge) => real.squash(broken.on ? { ...merge, commit: 'f'.repeat(40) } : merge),
+    }))
+    const { app } = ground
+    const work = await ground.handedIn('one.txt')
+    expect(await ground.decide(work, 'approve')).toMatchObject({
+      status: 'stuck',
+      merged: false,
+      message: expect.stringContaining('no commit'),
+    })
+    expect((await ground.supervisor.call('review_queue')).queue).toMatchObject([
+      { state: 'stuck', reason: expect.stringContaining('no commit') },
+    ])
+    expect((await app.owner.call('task_get', { task_id: work.task.id })).task).toMatchObject({ status: 'REVIEW', attention: 'human' })
+    broken.on = false
+    expect(await ground.decide(work, 'approve')).toMatchObject({ status: 'merged' })
+  })
+
+  base('[V9] that is cut off after its merge is on the branch once, and done once', async () => {
+    const cut = deferred()
+    let merges = 0
+    const ground = await groundWith((real) => ({
+      squash: async (merge) => {
+        const squashed = await real.squash(merge)
+        if (++merges > 1) return squashed
+        cut.resolve()
+        throw new Error('killed after the merge and before anybody was told')
+      },
+    }))
+    const { app } = ground
+    const [work, other] = [await ground.handedIn('one.txt'), await ground.begun('two')]
+    expect(await ground.decide(work, 'approve')).toMatchObject({ status: 'merged', rebase_requests: 1 })
+    await cut.promise
+    expect(merges).toBeGreaterThan(1)
+    expect(ground.landed()).toEqual([`${work.task.handle} one.txt`])
+    expect(await app.events({ type: 'review.merged' })).toHaveLength(1)
+    const done = (await app.events({ type: 'task.moved' })).filter(({ data }) => data.to === 'DONE')
+    expect(done).toHaveLength(1)
+    expect(await ground.letters(other.worker)).toHaveLength(1)
+  })
+
+  test('[V10] that lands is told to those who have begun before it', async ({ ground }) => {
+    const { app } = ground
+    const [landing, reviewed, running] = [await ground.handedIn('one'), await ground.handedIn('two'), await ground.begun('three')]
+    await app.owner.call('task_create', { epic_id: ground.epic.id, title: 'not begun' })
+    expect((await ground.decide(landing, 'approve')).rebase_requests).toBe(2)
+    for (const { worker } of [reviewed, running]) {
+      const [letter] = await ground.letters(worker)
+      expect(letter).toMatchObject({ subject: 'Rebase Required', from_id: 'system', body: expect.stringContaining(ground.epic.branch) })
+    }
+    expect(await ground.letters(landing.worker)).toEqual([])
+  })
+})
+
+describe('what moves it next', () => {
+  test('[V4] is whoever leads the epic, and without one a person', async ({ ground }) => {
+    const { app } = ground
+    const work = await ground.handedIn('one')
+    const attention = async () => (await app.owner.call('task_get', { task_id: work.task.id })).task.attention
+    expect(await attention()).toBe('reviewer')
+  })
+})
+
+describe('an epic', () => {
+  test('[EP6] is handed in when all is done, once, and ended by a person', async ({ ground }) => {
+    const { app, supervisor, epic } = ground
+    expect(await supervisor.refused('epic_finish')).toMatchObject({ code: 'INVALID_TRANSITION' })
+    const [one, two] = [await ground.handedIn('one'), await ground.handedIn('two')]
+    await app.owner.call('epic_update', { epic_id: epic.id, state: 'IN_PROGRESS' })
+    await ground.decide(one, 'approve')
+    expect(await supervisor.refused('epic_finish')).toMatchObject({
+      code: 'CONFLICT',
+      message: expect.stringContaining(`${two.task.handle} (REVIEW)`),
+    })
+    await ground.decide(two, 'approve')
+    const finished = await supervisor.call('epic_finish', { title: '[Epic] All of it' })
+    expect(finished).toMatchObject({ epic_id: epic.id, pr_number: 3, state: 'REVIEW', pr_url: expect.stringMatching(/\/epic\/epic_/) })
+    expect(await supervisor.call('epic_finish')).toMatchObject({ pr_id: finished.pr_id, message: expect.stringContaining('before') })
+    const { letters } = await app.owner.call('mail_inbox')
+    expect(letters).toMatchObject([{ subject: 'Epic ready: Passkeys', from_id: supervisor.id, body: expect.stringContaining(epic.branch) }])
+    const { pr } = await app.owner.call('pr_get', { epic_id: epic.id })
+    expect(pr).toMatchObject({ head: epic.branch, base: 'main', state: 'OPEN', title: '[Epic] All of it', task_id: null })
+    expect(ground.git(ground.top, 'rev-list', '--count', 'main')).toBe('1')
+    expect(await supervisor.refused('epic_update', { epic_id: epic.id, state: 'COMPLETED' })).toMatchObject({ code: 'PERMISSION_DENIED' })
+    expect(await app.owner.refused('task_create', { epic_id: epic.id, title: 'late' })).toMatchObject({ code: 'CONFLICT' })
+    await app.owner.call('epic_update', { epic_id: epic.id, state: 'COMPLETED' })
+    expect((await app.owner.call('epic_get', { epic_id: epic.id })).epic.completed_at).not.toBeNull()
+    expect((await app.owner.call('pr_get', { epic_id: epic.id })).pr.state).toBe('MERGED')
+  })
+})

@@ -1,0 +1,56 @@
+import { type Refusal, refuse } from '../../kernel/error.ts'
+import type { Principal } from '../../kernel/policy.ts'
+import type { RunContext } from '../../kernel/tool.ts'
+import { agentStore } from '../agent/index.ts'
+import { sendLetter } from '../mail/index.ts'
+import { type ReviewRow, reviewStore, UNDECIDED } from '../review/index.ts'
+import { about, handleOf, type TaskRow, taskNoted, taskStore, transition } from '../task/index.ts'
+
+const SILENT = 'It was moved to REVIEW without a summary.'
+
+/** Whoever has done the work, or has it, does not decide about it; nor does any other worker. */
+export function checkMayDecide(principal: Principal, task: TaskRow, round: ReviewRow | undefined): Refusal | undefined {
+  const own = principal.scope.task === task.id || task.assignee_id === principal.id || round?.requested_by === principal.id
+  if (principal.kind !== 'agent' || (!own && principal.role !== 'worker')) return undefined
+  return refuse('PERMISSION_DENIED', `You may not decide about ${handleOf(task)}: a worker never approves work.`, {
+    hint: 'The supervisor of its epic does, or a person.',
+  })
+}
+
+/** The last round is over when it was decided; what was moved to REVIEW by hand has none of its own. */
+export function isCurrent(round: ReviewRow | undefined): round is ReviewRow {
+  if (!round) return false
+  return round.decision === null || (round.decision === 'approve' && (round.outcome === null || round.outcome === 'failed'))
+}
+
+/** The round that is to be decided; made for a task that somebody only moved. */
+export async function currentRound(ctx: RunContext, task: TaskRow): Promise<ReviewRow> {
+  const rounds = await reviewStore(ctx.tx).ofTask(task.id)
+  const last = rounds.at(-1)
+  if (isCurrent(last)) return last
+  const round: ReviewRow = {
+    id: ctx.id('review'),
+    task_id: task.id,
+    project_id: task.project_id,
+    round: rounds.length + 1,
+    summary: SILENT,
+    reviewer_prompt: null,
+    requested_by: task.assignee_id ?? task.created_by,
+    requested_at: task.status_changed_at,
+    ...UNDECIDED,
+  }
+  await reviewStore(ctx.tx).insert(round)
+  return round
+}
+
+/** Back to its worker, with what is to be done: as a note, which every later life reads, and as a letter, which wakes it. */
+export async function back(ctx: RunContext, task: TaskRow, said: { from: string; subject: string; body: string }): Promise<void> {
+  const id = ctx.id('note')
+  await taskStore(ctx.tx).insertNote({ id, task_id: task.id, author: said.from, body: said.body, at: ctx.now })
+  ctx.emit(taskNoted(about(task), { handle: handleOf(task), note_id: id, author: said.from }))
+  if (task.status === 'REVIEW') await transition(ctx, task, 'IN_PROGRESS', said.subject)
+  const worker = task.assignee_id ? await agentStore(ctx.tx).agent(task.assignee_id) : undefined
+  if (!worker) return
+  const { project_id, epic_id } = task
+  await sendLetter(ctx, { ...said, to: worker.id, importance: 'high', about: { project_id, epic_id, task_id: task.id } })
+}
