@@ -1,11 +1,11 @@
 import type { Capability, SettingDefinition } from '../kernel/capability.ts'
-import { agent } from './agent/index.ts'
+import { agent, askAboutAgents } from './agent/index.ts'
 import { approval } from './approval/index.ts'
 import { effect } from './effect/index.ts'
-import { epic, epicFacts } from './epic/index.ts'
+import { epic, epicAttention, epicFacts, wakeAgent } from './epic/index.ts'
 import { escalation } from './escalation/index.ts'
-import { job, jobAttention, livingRun } from './job/index.ts'
-import { mail } from './mail/index.ts'
+import { aboutAgents, job, jobAttention, livingRun, whenPresenceChanges } from './job/index.ts'
+import { mail, presenceChanged as tellOfLetters, wakers } from './mail/index.ts'
 import { merge, reviewAttention } from './merge/index.ts'
 import { project } from './project/index.ts'
 import { pullRequestOf, review } from './review/index.ts'
@@ -36,10 +36,13 @@ const all = [
 
 export const capabilities: Capability[] = all
 
-askForAttention(reviewAttention, jobAttention, sessionAttention)
+askAboutAgents(aboutAgents)
+askForAttention(reviewAttention, epicAttention, jobAttention, sessionAttention)
 askForEpics(epicFacts)
 askForPullRequests(pullRequestOf)
 inUse.push(livingRun, openSession)
+whenPresenceChanges.push(tellOfLetters)
+wakers.push(wakeAgent)
 
 /** Every tool with its name, input and output: what a typed client is inferred from. */
 export type Tools = (typeof all)[number]['tools'][number]

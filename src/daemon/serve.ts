@@ -6,6 +6,7 @@ import { getRequestListener } from '@hono/node-server'
 import { pino } from 'pino'
 import { createGit } from '../adapters/git-cli/index.ts'
 import { createHarnesses } from '../adapters/harnesses.ts'
+import { createNotifier } from '../adapters/notify/index.ts'
 import { createRunner } from '../adapters/runner/index.ts'
 import { createTerminal } from '../adapters/tmux/index.ts'
 import { interactives } from '../adapters/tmux/programs.ts'
@@ -80,6 +81,7 @@ export async function serve(config: Config, { harnesses, build } = ownParts()): 
       ownerFile: createOwnerFile(home),
       harnesses,
       interactives,
+      notifier: createNotifier(process.env),
       terminal: createTerminal({ sockets: dirname(socketAt), privateFolder: ensurePrivateFolder, env: process.env }),
       runner: createRunner({
         folder: join(home, 'runs'),

@@ -40,11 +40,18 @@ interface Approval extends Row {
   task_id: string
 }
 
+interface Letter extends Row {
+  id: string
+}
+
 interface Status extends Row {
   daemon: Row & { url: string; version: string; ok: boolean; uptime_seconds: number; engine: string; size_bytes: number }
   notices: string[]
   needs_you: Task[]
   approvals: Approval[]
+  unread_letters: number
+  /** The newest of them. */
+  letters: Letter[]
   stuck_effects: (Row & { id: string })[]
   tasks: Record<string, number>
   /** Of these statuses there are more than were counted. */
@@ -71,12 +78,13 @@ export async function statusCommand(args: string[], { reach, terminal }: { reach
 
 /** Several looks, one after the other where one needs the other: no tool of its own, so it shows what the others show. */
 async function gather(reach: Reach): Promise<Status> {
-  const [health, open, done, agents, approvals, effects] = await Promise.all([
+  const [health, open, done, agents, approvals, mail, effects] = await Promise.all([
     call(reach, 'system_health', {}),
     Promise.all(OPEN.map((status) => tasks(reach, status, MOST_PAGES))),
     tasks(reach, 'DONE', 1),
     call(reach, 'agent_list', { limit: PAGE }),
     call(reach, 'approval_list', { limit: PAGE }),
+    call(reach, 'mail_inbox', { limit: SHOWN }).catch(unlessForbidden),
     call(reach, 'effect_list', {}).catch(unlessForbidden),
   ])
   const { version, ok, uptime_seconds, database, notices } = health as Row & { database: Row }
@@ -86,6 +94,8 @@ async function gather(reach: Reach): Promise<Status> {
     notices: notices as string[],
     needs_you: open.flatMap(({ found }) => found.filter((task) => task.attention === 'human')),
     approvals: (approvals.approvals ?? []) as Approval[],
+    unread_letters: Number(mail?.unread_count ?? 0),
+    letters: (mail?.letters ?? []) as Letter[],
     stuck_effects: (effects?.effects ?? []) as Status['stuck_effects'],
     tasks: Object.fromEntries([...open, done].map(({ status, found }) => [status, found.length])),
     more: [...open, done].filter(({ more }) => more).map(({ status }) => status),
@@ -118,7 +128,9 @@ function unlessForbidden(error: unknown): undefined {
 }
 
 function inWords(status: Status, look: Look): string {
-  const needs = [notices(status, look), asking(status, look), ...waiting(status, look), stuck(status, look)].filter(Boolean)
+  const needs = [notices(status, look), asking(status, look), unread(status, look), ...waiting(status, look), stuck(status, look)].filter(
+    Boolean,
+  )
   return [headline(status, look), ...(needs.length ? needs : [nothing(status)]), counts(status, look), agents(status, look)]
     .filter(Boolean)
     .join('\n')
@@ -143,6 +155,20 @@ function asking({ approvals }: Status, look: Look): string {
   const more = approvals.length > SHOWN ? `  … and ${approvals.length - SHOWN} more: signalbox approval list\n` : ''
   const next = [`signalbox approval decide ${oldest.handle} allow`, `signalbox approval decide ${oldest.handle} deny --message "…"`]
   return section('Asks for permission', rows(shown, 'approval_list', 'approvals', look) + more, next, look)
+}
+
+function unread({ letters, unread_letters }: Status, look: Look): string {
+  const [newest] = letters
+  if (!newest) return ''
+  const shown = letters.map(({ from, subject, importance, sent_at }) => ({ from, subject, importance, sent_at }))
+  const more = unread_letters > letters.length ? `  … and ${unread_letters - letters.length} more: signalbox mail inbox\n` : ''
+  const next = [`signalbox mail read ${newest.id}`, `signalbox mail reply ${newest.id} "…"`]
+  return section(
+    `${unread_letters} unread ${unread_letters === 1 ? 'letter' : 'letters'}`,
+    rows(shown, 'mail_inbox', 'letters', look) + more,
+    next,
+    look,
+  )
 }
 
 /** What a person does with a task that waits for them, by its status. */

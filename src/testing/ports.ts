@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { createGit } from '../adapters/git-cli/index.ts'
+import { createNotifier } from '../adapters/notify/index.ts'
 import type { AppOptions } from '../daemon/app.ts'
 import { FakeRunner, fakeHarness, harnessesOf } from './fakes/runs.ts'
 import { FakeTerminal, fakeInteractives } from './fakes/terminal.ts'
@@ -14,6 +15,7 @@ export function testSurroundings(folder: string): Pick<AppOptions, 'ports' | 'ho
       harnesses: harnessesOf(fakeHarness()),
       terminal: new FakeTerminal(),
       interactives: fakeInteractives(),
+      notifier: createNotifier(process.env),
     },
     hostName: 'here',
     address: Promise.resolve('http://127.0.0.1:9'),

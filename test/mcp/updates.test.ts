@@ -71,6 +71,24 @@ describe.each(WAYS)('$transport, $version', ({ transport, version }) => {
     expect(await told.next(() => true)).toBe(`signalbox://task/${mine.id}`)
     expect(told.all).toHaveLength(1)
   })
+
+  test('[M16] [M10] a letter is told to its receiver, and to nobody else, who then reads it', async () => {
+    const [ann, bob, spy] = [await agent(), await agent(), await agent()]
+    const uris = ['signalbox://inbox']
+    const [{ told, client }, { told: overheard }] = [
+      await follow(transport, version, uris, { token: bob.token }),
+      await follow(transport, version, uris, { token: spy.token }),
+    ]
+    const letter = { to_agent_id: bob.agent_id, subject: 'Hi', body: 'Which port?' }
+    const { mail_id } = await daemon.call('mail_send', letter, ann.token)
+    expect(await told.next(() => true)).toBe('signalbox://inbox')
+    const [content] = (await client.readResource({ uri: 'signalbox://inbox' })).contents
+    expect(JSON.parse((content as { text: string }).text)).toMatchObject({ count: 1, letters: [{ id: mail_id, body: 'Which port?' }] })
+    expect(overheard.all).toEqual([])
+    await daemon.call('mail_send', { ...letter, to_agent_id: spy.agent_id }, ann.token)
+    await overheard.next(() => true)
+    expect(overheard.all).toHaveLength(1)
+  })
 })
 
 test('what is not there cannot be subscribed to by a 2025 client', async () => {
@@ -93,7 +111,7 @@ async function follow(transport: TransportName, version: Version, uris: string[]
   client.setNotificationHandler('notifications/resources/updated', ({ params }) => told.add(params.uri))
   if (version !== MODERN) {
     for (const uri of uris) await client.subscribeResource({ uri })
-    return { told, drop: () => Promise.all(uris.map((uri) => client.unsubscribeResource({ uri }))) }
+    return { client, told, drop: () => Promise.all(uris.map((uri) => client.unsubscribeResource({ uri }))) }
   }
   const subscription = await client.listen({ resourceSubscriptions: uris })
   expect(subscription.honoredFilter).toEqual({ resourceSubscriptions: uris })
@@ -102,7 +120,11 @@ async function follow(transport: TransportName, version: Version, uris: string[]
     // Giving up is not answered; a question behind it is, and by then it has arrived.
     await client.listPrompts()
   }
-  return { told, drop }
+  return { client, told, drop }
+}
+
+function agent(): Promise<{ agent_id: string; token: string }> {
+  return daemon.call('agent_invite', { role: 'worker' })
 }
 
 async function newTask(): Promise<{ id: string; handle: string; project_id: string }> {

@@ -23,7 +23,7 @@ export const STEPS = {
     arguments: z.record(z.string(), z.unknown()).default({}),
     expect: z
       .string()
-      .regex(/^(ok|[A-Z][A-Z_]+)$/, '"ok" or the code of a refusal')
+      .regex(/^(ok|any|[A-Z][A-Z_]+)$/, '"ok", "any" or the code of a refusal')
       .default('ok'),
     save: Name.optional(),
   }),
@@ -43,12 +43,17 @@ export const STEPS = {
     .refine((how) => (how.code === undefined) !== (how.signal === undefined), 'name either a code or a signal'),
   exit: z.strictObject({ code: z.int().min(0).max(255).default(0) }),
   once: z.strictObject({ key: Name, steps: z.array(z.unknown()).max(1_000) }),
+  each: z.strictObject({ of: Text.min(1), as: Name, steps: z.array(z.unknown()).max(1_000) }),
   if_resumed: z.strictObject({ steps: z.array(z.unknown()).max(1_000) }),
 } as const satisfies Record<string, z.ZodType>
 
 export type StepName = keyof typeof STEPS
 type Given = { [N in StepName]: z.output<(typeof STEPS)[N]> }
-type Nested = { once: { key: string; steps: ScriptStep[] }; if_resumed: { steps: ScriptStep[] } }
+type Nested = {
+  once: { key: string; steps: ScriptStep[] }
+  each: { of: string; as: string; steps: ScriptStep[] }
+  if_resumed: { steps: ScriptStep[] }
+}
 export type StepInput = Omit<Given, keyof Nested> & Nested
 
 /** `at` is its place in the script, `3` or `3.1`: the same in every life. */

@@ -68,7 +68,8 @@ const PERFORM: { [N in StepName]: Perform<N> } = {
   async call(life, input, at, signal) {
     const answer = await ask(life, at, input.tool, input.arguments, signal)
     const got = answer.ok ? 'ok' : answer.code
-    if (got !== input.expect) throw new Error(`${input.tool} answered ${got}, not ${input.expect}${because(answer)}`)
+    if (input.expect !== 'any' && got !== input.expect)
+      throw new Error(`${input.tool} answered ${got}, not ${input.expect}${because(answer)}`)
     if (input.save) life.saved[input.save] = answer.ok ? answer.value : answer.value.error
   },
   async wait_message(life, { timeout_seconds, save }, _at, signal) {
@@ -102,6 +103,14 @@ const PERFORM: { [N in StepName]: Perform<N> } = {
   },
   async once(life, { key, steps }, _at, signal) {
     if (await life.worktree.first(key)) await performAll(life, steps, signal)
+  },
+  async each(life, { of, as, steps }, _at, signal) {
+    const items = fill(of, { ...life.saved, me: life.me, task: life.task })
+    if (!Array.isArray(items)) throw new Error(`${of} is no list`)
+    for (const item of items) {
+      life.saved[as] = item
+      await performAll(life, steps, signal)
+    }
   },
   if_resumed: (life, { steps }, _at, signal) => (life.resumed ? performAll(life, steps, signal) : undefined),
 }
@@ -164,7 +173,8 @@ const REFERENCE = /\{\{([a-z][a-z0-9_]*(?:\.[a-z0-9_]+)*)\}\}/gi
 
 /** `{{name.field}}` becomes what was saved. What is written into files stays as it is: templates look the same. */
 function filled(life: Life, step: ScriptStep): unknown {
-  if (step.name === 'write' || step.name === 'append' || step.name === 'once' || step.name === 'if_resumed') return step.input
+  if (step.name === 'write' || step.name === 'append' || step.name === 'once' || step.name === 'each' || step.name === 'if_resumed')
+    return step.input
   return fill(step.input, { ...life.saved, me: life.me, task: life.task })
 }
 

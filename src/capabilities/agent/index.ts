@@ -58,8 +58,9 @@ export const agent = defineCapability({
   resources: [{ uri: 'signalbox://me', name: 'me', description: 'Your identity, scope and current task', tool: 'agent_me' }],
 })
 
+export { type AgentFacts, askAboutAgents, factsOf } from './about.ts'
 export { createIdentity, ensureOwner } from './identity.ts'
 export { AgentView, tokenEnded, tokenRotated } from './schema.ts'
 export { hashOf, newSecret } from './secret.ts'
 export { type AgentRow, agentStore } from './store.ts'
-export { admitToken, createAgent, endToken } from './tools.ts'
+export { admitToken, agentView, createAgent, endToken } from './tools.ts'

@@ -20,4 +20,5 @@ export const migrations: Migration[] = [
       'CREATE INDEX tokens_by_principal ON tokens (principal)',
     ],
   },
+  { name: 'agent-desired', up: ({ text }) => [`ALTER TABLE agents ADD COLUMN desired ${text} NOT NULL DEFAULT 'running'`] },
 ]

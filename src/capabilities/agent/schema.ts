@@ -15,6 +15,8 @@ export const AgentView = z.strictObject({
   role: Role,
   profile: Profile,
   state: AgentState,
+  desired: z.enum(['running', 'stopped']).describe('What is wanted of one that Signalbox runs'),
+  managed: z.boolean().describe('Signalbox runs it; else it is in a window of its own'),
   project_id: z.string().nullable(),
   task_id: z.string().nullable(),
   epic_id: z.string().nullable(),

@@ -23,6 +23,8 @@ export interface AgentRow {
   project_id: string | null
   task_id: string | null
   epic_id: string | null
+  /** What a person or supervisor wants of an agent that we run; whether it runs is another matter. */
+  desired: 'running' | 'stopped'
   created_at: number
   updated_at: number
 }
@@ -41,7 +43,7 @@ export interface TokenRow {
 
 /** A token with the one that it stands for. */
 export interface HeldToken extends TokenRow {
-  agent: Omit<AgentRow, 'created_at' | 'updated_at'> | undefined
+  agent: Omit<AgentRow, 'created_at' | 'updated_at' | 'desired'> | undefined
   person: Omit<PersonRow, 'created_at'> | undefined
 }
 
@@ -118,6 +120,8 @@ export function agentStore(tx: Tx) {
         .set({ ...to, updated_at: now })
         .where('id', '=', id)
         .execute(),
+    want: (id: string, desired: AgentRow['desired'], now: number) =>
+      db.updateTable('agents').set({ desired, updated_at: now }).where('id', '=', id).execute(),
     /** Which epic it leads, or is at work in. */
     bindEpic: (id: string, to: { project_id: string | null; epic_id: string | null }, now: number) =>
       db

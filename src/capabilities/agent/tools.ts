@@ -7,6 +7,7 @@ import type { Tx } from '../../kernel/storage.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { nextNumber, slug, uniqueHandle } from '../handle.ts'
 import { ProjectId } from '../ids.ts'
+import { type AgentFacts, factsOf } from './about.ts'
 import { REDEEM, tokenRow } from './identity.ts'
 import {
   AgentId,
@@ -115,6 +116,8 @@ export const me = defineTool({
     project_id: z.string().nullable(),
     task_id: z.string().nullable(),
     epic_id: z.string().nullable(),
+    worktree: z.string().nullable(),
+    branch: z.string().nullable(),
     last_active_at: Timestamp.nullable().describe('When you called last, before this'),
     created_at: Timestamp.nullable(),
     updated_at: Timestamp.nullable(),
@@ -126,6 +129,7 @@ export const me = defineTool({
   async look(ctx) {
     const { principal } = ctx
     const row = principal.kind === 'agent' ? await agentStore(ctx.view).agent(principal.id) : undefined
+    const facts = row && (await factsOf(ctx.view, [row]))(row)
     return {
       id: principal.id,
       kind: principal.kind,
@@ -133,11 +137,13 @@ export const me = defineTool({
       name: principal.name,
       role: principal.role ?? null,
       profile: principal.profile,
-      state: row ? await stateOf(ctx.view, row, ctx.now) : null,
+      state: row && facts ? await stateOf(ctx.view, row, facts, ctx.now) : null,
       project_id: row?.project_id ?? null,
       task_id: row?.task_id ?? null,
       epic_id: row?.epic_id ?? null,
-      last_active_at: isoOrNull(row ? await agentStore(ctx.view).lastActive(row.id) : null),
+      worktree: facts?.worktree ?? null,
+      branch: facts?.branch ?? null,
+      last_active_at: isoOrNull(await agentStore(ctx.view).lastActive(principal.id)),
       created_at: isoOrNull(row?.created_at ?? null),
       updated_at: isoOrNull(row?.updated_at ?? null),
     }
@@ -156,7 +162,8 @@ export const list = defineTool({
   async look(ctx, { limit, after }) {
     const rows = await agentStore(ctx.view).agents(after ?? '', limit)
     const agents = []
-    for (const row of rows) agents.push(await agentView(ctx.view, row, ctx.now))
+    const facts = await factsOf(ctx.view, rows)
+    for (const row of rows) agents.push(await agentView(ctx.view, row, facts(row), ctx.now))
     return { agents, next: rows.length === limit ? (rows.at(-1)?.id ?? null) : null }
   },
 })
@@ -323,6 +330,7 @@ export async function createAgent(
     project_id: wanted.project_id ?? null,
     task_id: null,
     epic_id: null,
+    desired: 'running',
     created_at: ctx.now,
     updated_at: ctx.now,
   }
@@ -383,17 +391,19 @@ async function protectOwner(ctx: RunContext, token: TokenRow): Promise<void> {
   })
 }
 
-async function stateOf(view: Tx, row: AgentRow, now: number): Promise<z.output<typeof AgentState>> {
+async function stateOf(view: Tx, row: AgentRow, { state }: AgentFacts, now: number): Promise<z.output<typeof AgentState>> {
+  if (state) return state
   const living = await agentStore(view).livingTokens(row.id)
   if (living.every((token) => hasExpired(token, now))) return 'STOPPED'
   return row.task_id ? 'BUSY' : 'IDLE'
 }
 
-async function agentView(view: Tx, row: AgentRow, now: number): Promise<z.output<typeof AgentView>> {
+export async function agentView(view: Tx, row: AgentRow, facts: AgentFacts, now: number): Promise<z.output<typeof AgentView>> {
   const lastActive = await agentStore(view).lastActive(row.id)
   return {
     ...row,
-    state: await stateOf(view, row, now),
+    state: await stateOf(view, row, facts, now),
+    managed: facts.managed,
     last_active_at: isoOrNull(lastActive),
     created_at: iso(row.created_at),
     updated_at: iso(row.updated_at),

@@ -152,7 +152,10 @@ describe('the work in an epic', () => {
       git(top, 'commit', '-q', '-m', 'x')
       repos.push((await app.owner.call('repo_add', { path: top, project_id: await app.project() })).repo_id)
     }
-    expect(await app.owner.refused('epic_create', { title: 'x' })).toMatchObject({ code: 'INVALID_INPUT', suggestions: ['web', 'api'] })
+    expect(await app.owner.refused('epic_create', { title: 'x', start: false })).toMatchObject({
+      code: 'INVALID_INPUT',
+      suggestions: ['web', 'api'],
+    })
     const epic = await epicIn(app, { repo_id: repos[1] })
     const api = tops[1] as string
     const start = async (task: { id: string }) => {

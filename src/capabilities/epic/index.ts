@@ -2,15 +2,20 @@ import { z } from 'zod'
 import { defineCapability, setting } from '../../kernel/capability.ts'
 import { finish } from './finish.ts'
 import { migrations } from './migrations.ts'
-import { epicCreated, epicMoved, epicUpdated } from './schema.ts'
+import { watcher } from './reactor.ts'
+import { reconcileEpic } from './reconcile.ts'
+import { epicCreated, epicMoved, epicUpdated, workerStarted } from './schema.ts'
 import { epicStore } from './store.ts'
 import { create, get, list, update } from './tools.ts'
+import { wake, wakeUp } from './wake.ts'
 
 export const epic = defineCapability({
   name: 'epic',
-  tools: [list, get, create, update, finish],
+  tools: [list, get, create, update, finish, reconcileEpic, wakeUp],
   migrations,
-  events: [epicCreated, epicUpdated, epicMoved],
+  events: [epicCreated, epicUpdated, epicMoved, workerStarted],
+  effects: [wake],
+  reactors: [watcher],
   settings: {
     'epics.max_workers': setting(z.int().min(1).max(100), 4, 'How many tasks of a new epic are worked on at a time'),
   },
@@ -28,4 +33,6 @@ export const epic = defineCapability({
   ],
 })
 
+export { epicAttention } from './attention.ts'
 export { epicFacts } from './rules.ts'
+export { wakeAgent } from './wake.ts'

@@ -15,4 +15,10 @@ export const migrations: Migration[] = [
       'CREATE INDEX epics_by_state ON epics (state, number)',
     ],
   },
+  {
+    name: 'epic-notices',
+    up: ({ int, text, strict }) => [
+      `CREATE TABLE epic_notices (epic_id ${text} NOT NULL, what ${text} NOT NULL, at ${int} NOT NULL, PRIMARY KEY (epic_id, what)) ${strict}`,
+    ],
+  },
 ]

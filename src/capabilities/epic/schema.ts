@@ -48,4 +48,6 @@ const Versioned = z.strictObject({ handle: z.string(), version: z.int() })
 
 export const epicCreated = defineEvent('epic.created', Versioned.extend({ title: z.string(), state: EpicStateName, branch: z.string() }))
 export const epicUpdated = defineEvent('epic.updated', Versioned.extend({ fields: z.array(z.string()) }))
+/** Subject is the epic: it has given one of its tasks a worker. */
+export const workerStarted = defineEvent('epic.worker_started', z.strictObject({ handle: z.string(), job_id: z.string() }))
 export const epicMoved = defineEvent('epic.moved', Versioned.extend({ from: EpicStateName, to: EpicStateName }))

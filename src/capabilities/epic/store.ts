@@ -31,6 +31,7 @@ export interface EpicRow {
 
 interface Tables {
   epics: EpicRow
+  epic_notices: { epic_id: string; what: string; at: number }
   tasks: { id: string; epic_id: string | null; status: Status; lead: number; deleted_at: number | null }
 }
 
@@ -67,6 +68,18 @@ export function epicStore(tx: Tx) {
         .orderBy('number', 'desc')
         .limit(limit)
         .execute(),
+
+    inProgress: () => db.selectFrom('epics').select('id').where('state', '=', 'IN_PROGRESS').orderBy('number').execute(),
+
+    /** True the first time: whoever was told of it is not told again. */
+    notice: async (epic_id: string, what: string, at: number) => {
+      const result = await db
+        .insertInto('epic_notices')
+        .values({ epic_id, what, at })
+        .onConflict((oc) => oc.columns(['epic_id', 'what']).doNothing())
+        .executeTakeFirst()
+      return (result.numInsertedOrUpdatedRows ?? 0n) > 0n
+    },
 
     /** How many of its tasks are where. */
     progress: async (ids: string[]) => {

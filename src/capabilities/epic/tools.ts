@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { type Refusal, refuse } from '../../kernel/error.ts'
 import { mention } from '../../kernel/id.ts'
 import { PageSize, PageToken, text } from '../../kernel/schema.ts'
-import { defineTool, type RunContext } from '../../kernel/tool.ts'
+import { defineTool, type LookContext, type RunContext } from '../../kernel/tool.ts'
 import { agentStore } from '../agent/index.ts'
 import { nextNumber } from '../handle.ts'
 import { AgentId, EpicId, ProjectId, RepoId } from '../ids.ts'
@@ -10,6 +10,7 @@ import { currentProject, noProject, projectStore } from '../project/index.ts'
 import { Description, summaries, TaskSummary, Title, taskStore } from '../task/index.ts'
 import { nameOf } from '../work/index.ts'
 import { closePr } from './finish.ts'
+import { endLead, endTasks, withLead } from './lead.ts'
 import { aboutEpic, checkMove, epicHandle, isOver, requireEpic, saveEpic } from './rules.ts'
 import { EpicStateName, EpicSummary, EpicView, epicCreated, epicUpdated } from './schema.ts'
 import { type EpicRow, epicStore } from './store.ts'
@@ -42,22 +43,22 @@ export const create = defineTool({
   example: { title: 'Sign in with passkeys', description: 'Replace passwords by passkeys, step by step.', start: false },
   impact: 'write',
   profile: 'operator',
-  async run(ctx, input) {
-    const denied = ofAnotherEpic(ctx)
-    if (denied) return denied
+  prepare: async (ctx, { supervisor, workers, start }) =>
+    ofAnotherEpic(ctx) ?? (start ? await cannotStart(ctx, [supervisor, workers]) : undefined) ?? {},
+  async run(ctx, input, _looked: object) {
     const project = input.project_id ?? (await currentProject(ctx.tx, ctx.principal))
     if (!project) return noProject()
     const repo = await repoFor(ctx, project, input.repo_id)
     if (repo && 'body' in repo) return repo
     const id = ctx.id('epic')
-    const row: EpicRow = {
+    const planned: EpicRow = {
       id,
       number: await nextNumber(ctx.tx, 'epic'),
       project_id: project,
       repo_id: repo?.id ?? null,
       title: input.title,
       description: input.description,
-      state: input.start ? 'IN_PROGRESS' : 'PLANNING',
+      state: 'PLANNING',
       branch: nameOf(id, input.title, 'epic').branch,
       base_branch: input.base_branch ?? repo?.base_branch ?? 'main',
       supervisor_id: null,
@@ -71,6 +72,8 @@ export const create = defineTool({
       updated_at: ctx.now,
       completed_at: null,
     }
+    const row: EpicRow | Refusal = input.start ? await withLead(ctx, { ...planned, state: 'IN_PROGRESS' }) : planned
+    if ('body' in row) return row
     await epicStore(ctx.tx).insert(row)
     const { title, state, branch } = row
     ctx.emit(epicCreated(aboutEpic(row), { handle: epicHandle(row), version: 1, title, state, branch }))
@@ -152,10 +155,16 @@ export const update = defineTool({
     if (given.supervisor_id !== undefined) {
       const denied = await appoint(ctx, row, given.supervisor_id)
       if (denied) return denied
+      if (given.supervisor_id !== row.supervisor_id) row.lead_task_id = null
     }
     const wanted = Object.fromEntries(fields.map((key) => [key, given[key as keyof typeof given]]))
-    const next = await saveEpic(ctx, row, { ...wanted, ...(given.state === 'COMPLETED' ? { completed_at: ctx.now } : {}) })
-    if (isOver(next)) await closePr(ctx, next)
+    const led = given.state === 'IN_PROGRESS' ? await withLead(ctx, { ...row, ...wanted }) : { ...row, ...wanted }
+    if ('body' in led) return led
+    const next = await saveEpic(ctx, row, { ...led, ...(given.state === 'COMPLETED' ? { completed_at: ctx.now } : {}) })
+    if (isOver(next)) {
+      await closePr(ctx, next)
+      await endTasks(ctx, next)
+    }
     ctx.emit(epicUpdated(aboutEpic(row), { handle: epicHandle(row), version: next.version, fields }))
     return changed(ctx, next)
   },
@@ -172,17 +181,32 @@ async function appoint(ctx: RunContext, epic: EpicRow, agentId: string): Promise
   if (agent.project_id && agent.project_id !== epic.project_id)
     return refuse('INVALID_AGENT_STATE', `${agent.handle} belongs to another project.`)
   const before = epic.supervisor_id && epic.supervisor_id !== agent.id ? await agents.agent(epic.supervisor_id) : undefined
+  if (before) await endLead(ctx, epic, 'Another leads the epic.')
   if (before) await agents.bindEpic(before.id, { project_id: before.project_id, epic_id: null }, ctx.now)
   await agents.bindEpic(agent.id, { project_id: epic.project_id, epic_id: epic.id }, ctx.now)
   return undefined
 }
 
 /** Whoever leads one epic acts in that one only. */
-function ofAnotherEpic(ctx: RunContext): Refusal | undefined {
+function ofAnotherEpic(ctx: LookContext): Refusal | undefined {
   if (ctx.principal.role !== 'supervisor') return undefined
   return refuse('PERMISSION_DENIED', 'A supervisor acts inside its own epic, and makes no other.', {
     hint: 'Split it with task_create, or write to the human.',
   })
+}
+
+/** What cannot work is said now, and not when the first of them is to be started. */
+async function cannotStart(ctx: LookContext, launches: (z.output<typeof Launch> | undefined)[]): Promise<Refusal | undefined> {
+  const { harnesses } = ctx.ports
+  for (const launch of launches) {
+    const name = launch?.harness ?? ctx.setting<string>('runs.default_harness')
+    const harness = harnesses.get(name)
+    if (!harness) return refuse('INVALID_INPUT', `There is no harness "${name}".`, { suggestions: harnesses.names() })
+    const found = await harness.probe()
+    if (!found.found)
+      return refuse('INVALID_INPUT', `${harness.title} cannot be used here: ${found.why}`, { hint: `Install it: ${found.install}` })
+  }
+  return undefined
 }
 
 /** Undefined when the project has none yet: then it can be written down, and not be begun. */

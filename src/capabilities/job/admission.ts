@@ -89,7 +89,9 @@ async function lastRun(ctx: RunContext, job: JobRow): Promise<RunRow | undefined
 
 /** The same identity in every life of a task; its token is a new one each time. */
 async function workerFor(ctx: RunContext, task: TaskRow, last: RunRow | undefined): Promise<string> {
-  const known = last?.agent_id ? await agentStore(ctx.tx).agent(last.agent_id) : undefined
+  // Whoever leads an epic is named before the first run.
+  const before = task.lead ? task.assignee_id : last?.agent_id
+  const known = before ? await agentStore(ctx.tx).agent(before) : undefined
   const agent = known ?? (await createAgent(ctx, { role: 'worker', project_id: task.project_id }))
   if (task.assignee_id !== agent.id) await giveTo(ctx, task, agent)
   return agent.id

@@ -2,7 +2,7 @@ import type { EffectContext } from '../../kernel/effect.ts'
 import type { Place } from '../../ports/git.ts'
 import { agentStore } from '../agent/index.ts'
 import { projectStore } from '../project/index.ts'
-import { handleOf, taskStore } from '../task/index.ts'
+import { epicOf, handleOf, taskStore } from '../task/index.ts'
 import { workOf } from '../work/index.ts'
 import { brief } from './brief.ts'
 import type { JobArguments } from './rules.ts'
@@ -51,6 +51,7 @@ export async function briefOn(
     base: work.base_branch,
     houseRules: await present(ctx, place),
     checks: repo?.checks ?? null,
+    leads: task.lead ? await epicOf(view, task) : undefined,
     ...more,
   })
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { defineCapability, setting } from '../../kernel/capability.ts'
 import { whereabouts } from '../task/index.ts'
+import { startAgent, stopAgent } from './agents.ts'
 import { APPROVAL_LINE } from './approvals.ts'
 import { getBudget, setBudget } from './budget.ts'
 import { admitLater, forgetRun, launchRun, settleRun, stopRun } from './effects.ts'
@@ -42,6 +43,8 @@ export const job = defineCapability({
     getBudget,
     setBudget,
     getUsage,
+    startAgent,
+    stopAgent,
     prepared,
     started,
     progressed,
@@ -112,5 +115,11 @@ export const job = defineCapability({
   resources: [{ uri: 'signalbox://job/{id}', name: 'job', description: 'One job, by id or handle', tool: 'job_get', argument: 'job_id' }],
 })
 
+export { cancelJob } from './admission.ts'
+export { aboutAgents } from './agents.ts'
 export { jobAttention, livingRun } from './attention.ts'
 export { briefOn } from './brief-for.ts'
+export { type Presence, presenceOf, whenPresenceChanges } from './presence.ts'
+export { jobEnded } from './schema.ts'
+export { jobStore, runStore } from './store.ts'
+export { beginWork, tellAgent } from './submit.ts'

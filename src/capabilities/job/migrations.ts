@@ -43,4 +43,5 @@ export const migrations: Migration[] = [
       ) ${strict}`,
     ],
   },
+  { name: 'runs-by-agent', up: () => ['CREATE INDEX runs_by_agent ON runs (agent_id, id)'] },
 ]

@@ -12,6 +12,7 @@ import { record, type Said } from '../transcript/index.ts'
 import { admit, again, cancelJob, over } from './admission.ts'
 import { overBudget, overrun } from './budget.ts'
 import { admitLater, forgetRun, settleRun } from './effects.ts'
+import { presenceChanged } from './presence.ts'
 import { aboutJob, aboutRun, askToStop, endFor, isSaid, jobHandle, putBack } from './rules.ts'
 import { jobPaused, MICROS, OPEN_STATES, runEnded, runProgressed, runStarted } from './schema.ts'
 import { type Next, whatNext } from './settle.ts'
@@ -58,6 +59,7 @@ export const started = defineTool({
     const now = { state: 'running', host, pid, process_started, boot, harness_state, started_at: ctx.now, heard_at: ctx.now } as const
     await runStore(ctx.tx).update(run.id, now)
     ctx.emit(runStarted(aboutRun(run), { job_id: run.job_id, harness: run.harness, host }))
+    await presenceChanged(ctx, run)
     return {}
   },
 })
@@ -180,6 +182,7 @@ export const settled = defineTool({
     else await follow(ctx, job, run, await nextOf(ctx, job, run, work))
     await stopsAreOver(ctx, run)
     await admit(ctx)
+    await presenceChanged(ctx, run)
     return {}
   },
 })
@@ -245,6 +248,7 @@ async function nextOf(ctx: RunContext, job: JobRow, run: RunRow, work: Left): Pr
     lives: Math.max(1, lives.length),
     mostLives: ctx.setting('runs.max_lives'),
     backOffMs: ctx.setting<number>('runs.back_off_seconds') * 1_000,
+    leads: task?.lead === 1,
     cancelAsked: job.cancel_asked_at !== null,
     movedTo: task && task.status !== 'IN_PROGRESS' ? task.status : undefined,
     reported: reviews.some((round) => round.requested_by === run.agent_id && round.requested_at >= run.created_at),

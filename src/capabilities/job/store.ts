@@ -126,6 +126,10 @@ export interface Spent {
   cost: number
 }
 
+const LAST_OF_AGENT = statement((db: Db, { agent }: { agent: string }) =>
+  db.selectFrom('runs').selectAll().where('agent_id', '=', agent).orderBy('id', 'desc').limit(1),
+)
+
 const STARTS = ['start_agent', 'resume_agent'] as const
 
 /** The newest job that started an agent, or is to: what a task's attention is told by. One statement for a whole board. */
@@ -216,6 +220,8 @@ export function runStore(tx: Tx) {
         .orderBy('id', 'desc')
         .limit(limit)
         .execute(),
+
+    lastOfAgent: (agent: string) => LAST_OF_AGENT.first(tx, { agent }),
 
     ofJob: (job: string) => db.selectFrom('runs').selectAll().where('job_id', '=', job).orderBy('id').execute(),
 

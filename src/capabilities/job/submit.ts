@@ -15,7 +15,7 @@ import { cannotAsk } from './approvals.ts'
 import { allowance, allowanceOf, unmetered } from './budget.ts'
 import { aboutJob, aboutRun, askToStop, type JobArguments, jobHandle, notAuto } from './rules.ts'
 import { ACTIONS, Action, type ActionName, JobView, jobSubmitted, Limits, runInput } from './schema.ts'
-import { budgetStore, type JobRow, jobStore, runStore } from './store.ts'
+import { budgetStore, type JobRow, jobStore, type RunRow, runStore } from './store.ts'
 import { jobView } from './view.ts'
 
 /** All that any harness takes; each refuses what it does not know. */
@@ -225,12 +225,37 @@ const BEGIN: Record<ActionName, Begin> = {
   interrupt_agent: say,
 }
 
+/** What Signalbox itself has to say to an agent that runs, in the way of message_agent. */
+export async function tellAgent(ctx: RunContext, run: RunRow, message: string): Promise<void> {
+  const task = await requireTask(ctx, run.task_id)
+  await deliver(ctx, newJob(ctx, task, 'message_agent', { message }, await nextNumber(ctx.tx, 'job')), run)
+}
+
+/** As start_agent, or resume_agent where somebody has been at work: for those who decide by themselves that work is to be done. */
+export async function beginWork(
+  ctx: RunContext,
+  task: TaskRow,
+  given: Pick<JobArguments, 'harness' | 'model' | 'message'>,
+): Promise<JobRow | Refusal> {
+  const resumes = (await runStore(ctx.tx).ofTask(task.id, undefined, 50)).some((run) => run.kind === 'agent')
+  const action = resumes ? 'resume_agent' : 'start_agent'
+  const taken = resumes ? { message: given.message } : given
+  const refusal = notAuto(task)
+  if (refusal) return refusal
+  const job = newJob(ctx, task, action, taken, await nextNumber(ctx.tx, 'job'))
+  return (await BEGIN[action](ctx, task, job)) ?? job
+}
+
 async function say(ctx: RunContext, task: TaskRow, job: JobRow): Promise<Refusal | undefined> {
   const run = await runStore(ctx.tx).livingOf(task.id)
   if (run?.kind !== 'agent') return nobodyThere(task)
+  await deliver(ctx, job, run)
+  return undefined
+}
+
+async function deliver(ctx: RunContext, job: JobRow, run: RunRow): Promise<void> {
   await insert(ctx, { ...job, state: 'running', run_id: run.id, started_at: ctx.now })
   ctx.emit(runInput(aboutRun(run), { job_id: job.id, from: ctx.principal.id }))
-  return undefined
 }
 
 async function queue(ctx: RunContext, task: TaskRow, job: JobRow): Promise<Refusal | undefined> {

@@ -1,20 +1,49 @@
 import { z } from 'zod'
 import { defineCapability, setting } from '../../kernel/capability.ts'
 import { migrations } from './migrations.ts'
+import { giveNotice, notice, postWebhook, runCommand } from './notice.ts'
 import { mailAcked, mailRead, mailSent } from './schema.ts'
 import { mailStore } from './store.ts'
 import { ack, inbox, read, reply, send, thread } from './tools.ts'
+
+/** Elsewhere a letter would travel in the open. */
+function isWebhook(url: string): boolean {
+  if (url === '') return true
+  if (!URL.canParse(url)) return false
+  const { protocol, hostname, username, password } = new URL(url)
+  const isHere = ['127.0.0.1', 'localhost', '[::1]'].includes(hostname)
+  return !username && !password && (protocol === 'https:' || (protocol === 'http:' && isHere))
+}
 
 const Letters = z.int().min(1).max(1_000_000)
 
 export const mail = defineCapability({
   name: 'mail',
-  tools: [inbox, read, ack, send, reply, thread],
+  tools: [inbox, read, ack, send, reply, thread, notice],
   migrations,
   events: [mailSent, mailRead, mailAcked],
+  effects: [giveNotice, runCommand, postWebhook],
   settings: {
     'mail.per_minute': setting(Letters, 60, 'Letters a minute that one token may send in the long run'),
     'mail.burst': setting(Letters, 30, 'Letters that one token may send at once after a pause'),
+    'mail.notice_seconds': setting(
+      z.number().min(0).max(3_600),
+      15,
+      'How long after a notice a working agent is told of further letters; until then they are collected',
+    ),
+    'mail.notify_command': setting(
+      z.array(z.string().min(1).max(200)).max(50),
+      [],
+      'Program and arguments that are run for each letter to a person, with the letter as JSON on standard input; no shell reads them',
+    ),
+    'mail.notify_webhook': setting(
+      z
+        .string()
+        .max(2_000)
+        .refine(isWebhook, 'an https URL, or an http URL of this machine, without a name and password in it; or nothing'),
+      '',
+      'Where each letter to a person is posted as JSON',
+    ),
   },
   things: [
     {
@@ -34,6 +63,7 @@ export const mail = defineCapability({
   resources: [{ uri: 'signalbox://inbox', name: 'inbox', description: 'Your unread letters', tool: 'mail_inbox' }],
 })
 
+export { presenceChanged, type Wake, wakers } from './notice.ts'
 export { HUMAN, mailSent, SYSTEM_SENDER } from './schema.ts'
 export { type Letter, sendLetter } from './send.ts'
 export type { LetterRow } from './store.ts'

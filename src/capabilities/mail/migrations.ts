@@ -19,4 +19,14 @@ export const migrations: Migration[] = [
       ) ${strict}`,
     ],
   },
+  {
+    name: 'notices',
+    up: ({ int, text, strict }) => [
+      `ALTER TABLE letters ADD COLUMN noticed_in ${text}`,
+      `ALTER TABLE letters ADD COLUMN notices ${int} NOT NULL DEFAULT 0`,
+      `CREATE TABLE mail_notices (
+        agent_id ${text} PRIMARY KEY NOT NULL, due_at ${int}, given_at ${int} NOT NULL
+      ) ${strict}`,
+    ],
+  },
 ]

@@ -1,5 +1,6 @@
 import type { RunContext } from '../../kernel/tool.ts'
 import { agentStore } from '../agent/index.ts'
+import { tellPeople, tellSoon } from './notice.ts'
 import { fingerprintOf } from './rules.ts'
 import { asSubject, HUMAN, type Importance, mailSent, SYSTEM_SENDER } from './schema.ts'
 import { type LetterRow, mailStore } from './store.ts'
@@ -41,6 +42,8 @@ export async function sendLetter(ctx: RunContext, letter: Letter): Promise<Lette
     read_by: null,
     acked_at: null,
     acked_by: null,
+    noticed_in: null,
+    notices: 0,
   }
   await mailStore(ctx.tx).insert([row])
   const isForAgent = to.startsWith('agent_')
@@ -50,6 +53,8 @@ export async function sendLetter(ctx: RunContext, letter: Letter): Promise<Lette
       { mail_id: row.id, to_agent_id: isForAgent ? to : null, is_for_human: !isForAgent, subject, importance: row.importance },
     ),
   )
+  if (isForAgent) await tellSoon(ctx, to)
+  else tellPeople(ctx, row)
   return row
 }
 

@@ -27,10 +27,21 @@ export interface LetterRow {
   read_by: string | null
   acked_at: number | null
   acked_by: string | null
+  /** The run, or the end of the run, that its receiver was last told of it in. */
+  noticed_in: string | null
+  notices: number
+}
+
+/** When an agent will be told of its letters (null: nothing is under way), and when it was last. */
+export interface NoticeRow {
+  agent_id: string
+  due_at: number | null
+  given_at: number
 }
 
 interface Tables {
   letters: LetterRow
+  mail_notices: NoticeRow
   mail_rates: { sender: string; paid_until: number }
   agents: { id: string; role: Role; project_id: string | null; epic_id: string | null; task_id: string | null }
   tokens: { principal: string; ended_at: number | null }
@@ -64,6 +75,14 @@ const PAY = statement(
         }),
       )
       .returning('paid_until'),
+)
+
+const HOLD_NOTICE = statement((db: Db, row: { agent_id: string; given_at: number }) =>
+  db
+    .insertInto('mail_notices')
+    .values({ agent_id: row.agent_id, given_at: row.given_at })
+    .onConflict((oc) => oc.column('agent_id').doUpdateSet((eb) => ({ given_at: eb.ref('mail_notices.given_at') })))
+    .returningAll(),
 )
 
 type Page = { address: string; before: string; limit: number }
@@ -144,6 +163,27 @@ export function mailStore(tx: Tx) {
     /** Up to when the letters of this sender are paid for, with these. Never believed to be later than `latest` before. */
     pay: async (sender: string, now: number, latest: number, cost: number) =>
       (await PAY.first(tx, { sender, now, latest, cost, first: now + cost }))?.paid_until ?? 0,
+
+    /** Held until the end of the transaction: a notice that is given meanwhile would not see the letter that counts on it. */
+    holdNotice: async (agent_id: string): Promise<NoticeRow> => {
+      const row = await HOLD_NOTICE.first(tx, { agent_id, given_at: 0 })
+      if (!row) throw new Error(`the notice of ${agent_id} is not there`)
+      return row
+    },
+    putNotice: ({ agent_id, ...row }: NoticeRow) => db.updateTable('mail_notices').set(row).where('agent_id', '=', agent_id).execute(),
+
+    /** Those unread letters that the agent was not told of in this run, and not too often altogether; how many they are. */
+    markNoticed: async (agent: string, run: string, most: number) => {
+      const result = await db
+        .updateTable('letters')
+        .set((eb) => ({ noticed_in: run, notices: eb('notices', '+', 1) }))
+        .where('to_id', '=', agent)
+        .where('read_at', 'is', null)
+        .where('notices', '<', most)
+        .where((eb) => eb.or([eb('noticed_in', 'is', null), eb('noticed_in', '!=', run)]))
+        .executeTakeFirst()
+      return Number(result.numUpdatedRows)
+    },
 
     /** Those of a role that have something to do, or are connected. */
     ofRole: (role: Role, where: { epic_id?: string; project_id?: string }, limit: number) =>

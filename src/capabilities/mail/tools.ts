@@ -7,6 +7,7 @@ import type { Tx } from '../../kernel/storage.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { agentStore } from '../agent/index.ts'
 import { AgentId, MailId, ProjectId, ThreadId } from '../ids.ts'
+import { type Known, nameOf, whoIs } from './names.ts'
 import { addressesOf, fingerprintOf, notMine, requireNew, requireRoom } from './rules.ts'
 import { asSubject, Body, HUMAN, Importance, LetterView, mailAcked, mailRead, Subject, SYSTEM_SENDER } from './schema.ts'
 import { type Letter, sendLetter } from './send.ts'
@@ -268,22 +269,6 @@ async function shown(view: Tx, rows: LetterRow[], most = Number.POSITIVE_INFINIT
   const known = new Map<string, Known>()
   for (const id of new Set(rows.flatMap((row) => [row.from_id, row.to_id]))) known.set(id, await whoIs(view, id))
   return rows.map((row) => letterView(row, (id) => known.get(id) ?? { handle: id, role: null }, most))
-}
-
-async function nameOf(view: Tx, id: string): Promise<string> {
-  return (await whoIs(view, id)).handle
-}
-
-interface Known {
-  handle: string
-  role: string | null
-}
-
-async function whoIs(view: Tx, id: string): Promise<Known> {
-  if (id === HUMAN || id === SYSTEM_SENDER) return { handle: id, role: null }
-  const store = agentStore(view)
-  const agent = await store.agent(id)
-  return { handle: (agent ?? (await store.person(id)))?.handle ?? id, role: agent?.role ?? null }
 }
 
 function letterView(row: LetterRow, who: (id: string) => Known, most: number): z.output<typeof LetterView> {

@@ -1,0 +1,78 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { command } from '../../src/daemon/cli-command.ts'
+import { TestDaemon } from '../../src/testing/daemon.ts'
+import { fakeTerminal } from '../../src/testing/terminal.ts'
+import { Stream } from './support.ts'
+
+let daemon: TestDaemon
+let project_id: string
+
+beforeAll(async () => {
+  daemon = await TestDaemon.start()
+  project_id = (await daemon.call('project_create', { name: 'Web' })).project_id
+})
+afterAll(() => daemon.remove())
+
+const agent = (role: string, name: string) => daemon.call('agent_invite', { role, name, project_id })
+
+describe('letters', () => {
+  test('[M10] a stream shows the receiver what is its own, and no other agent, whatever it asks for', async () => {
+    const [ann, bob] = [await agent('worker', 'Ann'), await agent('worker', 'Bob')]
+    const spies = await Promise.all(
+      ['worker', 'orchestrator', 'supervisor', 'planner', 'reviewer'].map((role) => agent(role, `Spy ${role}`)),
+    )
+    const before = (await daemon.call('task_list')).cursor
+    const { mail_id } = await daemon.call('mail_send', { to_agent_id: bob.agent_id, subject: 'Platypus', body: 'x' }, ann.token)
+    await daemon.call('mail_send', { to_human: true, subject: 'Platypus', body: 'x' }, ann.token)
+    await daemon.call('mail_ack', { mail_id }, bob.token)
+    const own = await Stream.open(daemon, { token: bob.token, after: before, query: '?types=mail.*' })
+    await own.heard((events) => events.some((event) => event.data.subject === mail_id))
+    const { task_id } = await daemon.call('task_create', { project_id, title: 'marker' })
+    for (const { token } of spies)
+      for (const query of ['', `?project=${project_id}`, '?types=task.*,mail.*']) {
+        const stream = await Stream.open(daemon, { token, after: before, query })
+        await stream.heard((events) => events.some((event) => event.data.subject === task_id))
+        expect(JSON.stringify(stream.events)).not.toMatch(/Platypus|mail\.|mail_/)
+        stream.close()
+      }
+    own.close()
+  })
+
+  test("[M16] whoever waits for events hears of a letter, and of no other's", async () => {
+    const [ann, bob, spy] = [await agent('worker', 'Ann'), await agent('worker', 'Bob'), await agent('worker', 'Spy')]
+    const { cursor } = await daemon.call('event_list', {}, bob.token)
+    const waits = (token: string) => daemon.call('event_wait', { types: ['mail.*', 'task.created'], cursor, timeout_seconds: 30 }, token)
+    const [heard, overheard] = [waits(bob.token), waits(spy.token)]
+    const { mail_id } = await daemon.call('mail_send', { to_agent_id: bob.agent_id, subject: 'Hi', body: 'x' }, ann.token)
+    expect((await heard).events).toMatchObject([{ type: 'mail.sent', data: { mail_id } }])
+    const { task_id } = await daemon.call('task_create', { project_id, title: 'marker' })
+    expect((await overheard).events.map((event: { subject: string }) => event.subject)).toEqual([task_id])
+  })
+
+  test('[M19] the status says what is unread, and how to read and answer it', async () => {
+    const { token } = await agent('worker', 'Cay')
+    for (const { id } of (await daemon.call('mail_inbox', { limit: 200 })).letters) await daemon.call('mail_read', { mail_id: id })
+    const shown = async () => {
+      const terminal = fakeTerminal({ person: true, columns: 120 })
+      expect(await command(['status'], { SIGNALBOX_HOME: daemon.home }, terminal)).toBe(0)
+      return terminal.stdout
+    }
+    expect(await shown()).not.toContain('unread')
+    const ids: string[] = []
+    for (let n = 0; n < 9; n++)
+      ids.push(
+        (await daemon.call('mail_send', { to_human: true, subject: `Port ${n}\u001b[2J`, body: 'x', importance: 'urgent' }, token)).mail_id,
+      )
+    const status = await shown()
+    expect(status).toContain('9 unread letters')
+    expect(status).toMatch(/cay\b.*Port 8.*urgent/)
+    expect(status).toContain('… and 1 more: signalbox mail inbox')
+    expect(status).toContain(`signalbox mail read ${ids[8]}`)
+    expect(status).not.toContain('\u001b[2J')
+    const answer = fakeTerminal({ person: true, columns: 120 })
+    expect(await command(['mail', 'reply', ids[8] as string, '3001'], { SIGNALBOX_HOME: daemon.home }, answer)).toBe(0)
+    expect((await daemon.call('mail_inbox', {}, token)).letters).toMatchObject([
+      { subject: expect.stringContaining('Re: Port 8'), body: '3001' },
+    ])
+  })
+})
