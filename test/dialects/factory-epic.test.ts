@@ -260,3 +260,24 @@ describe.each([
     expect(queue.context.queue ?? queue.context.cut).toBeTruthy()
   })
 })
+
+describe('a task of an epic that is in progress', () => {
+  const repo = repository()
+  afterAll(() => rmSync(repo, { recursive: true, force: true }))
+
+  test('[FF3] gets a worker by itself, which hands its work in; the supervisor sees it in the queue', async () => {
+    const { project_id } = await daemon.call('project_create', { name: 'By itself' })
+    await daemon.call('repo_add', { path: repo, project_id })
+    const { agent_id, handle, token } = await daemon.call('agent_invite', { role: 'supervisor' })
+    const supervisor = { id: agent_id, handle, token }
+    const wanted = { project_id, title: 'By itself', start: false, workers: { harness: 'scripted' } }
+    const { epic_id } = await daemon.call('epic_create', wanted)
+    await daemon.call('epic_update', { epic_id, supervisor_id: supervisor.id })
+    await execute(supervisor, 'mcp__epic__update_status', { state: 'IN_PROGRESS' })
+    const description = script('a.txt', 'one\n')
+    const { data } = await execute(supervisor, 'mcp__epic__create_task', { title: 'One', description })
+    await daemon.call('task_wait', { task_id: data.taskId, wait_for_status: ['REVIEW'], timeout_seconds: 40 })
+    expect((await execute(supervisor, 'mcp__epic__get_review_queue')).data.queue).toMatchObject([{ position: 1, taskId: data.taskId }])
+    expect((await execute(supervisor, 'mcp__epic__approve_pr', { taskId: data.taskId })).data).toMatchObject({ merged: true })
+  })
+})
