@@ -1,5 +1,5 @@
 import type { Capability, SettingDefinition } from '../kernel/capability.ts'
-import { agent, askAboutAgents } from './agent/index.ts'
+import { agent, askAboutAgents, askForTerminals } from './agent/index.ts'
 import { approval } from './approval/index.ts'
 import { effect } from './effect/index.ts'
 import { epic, epicAttention, epicFacts, wakeAgent } from './epic/index.ts'
@@ -9,7 +9,7 @@ import { mail, presenceChanged as tellOfLetters, wakers } from './mail/index.ts'
 import { merge, reviewAttention } from './merge/index.ts'
 import { project } from './project/index.ts'
 import { pullRequestOf, review } from './review/index.ts'
-import { openSession, session, sessionAttention } from './session/index.ts'
+import { openSession, session, sessionAttention, terminalOf } from './session/index.ts'
 import { system } from './system/index.ts'
 import { askForAttention, askForEpics, task } from './task/index.ts'
 import { transcript } from './transcript/index.ts'
@@ -37,6 +37,7 @@ const all = [
 export const capabilities: Capability[] = all
 
 askAboutAgents(aboutAgents)
+askForTerminals(terminalOf)
 askForAttention(reviewAttention, epicAttention, jobAttention, sessionAttention)
 askForEpics(epicFacts)
 askForPullRequests(pullRequestOf)

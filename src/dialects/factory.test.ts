@@ -238,6 +238,14 @@ describe('agents', () => {
 })
 
 describe('tasks', () => {
+  test('[FF3] a key makes a call happen once', async ({ app }) => {
+    const { WORKER } = (await cast(app)) as { WORKER: Caller }
+    const decision = { title: 'a', body: 'b', idempotencyKey: 'once' }
+    const first = await WORKER.call('mcp__system__log_decision', decision, FACTORY)
+    expect(await WORKER.call('mcp__system__log_decision', decision, FACTORY)).toEqual(first)
+    expect(await app.events({ type: 'decision.logged' })).toHaveLength(1)
+  })
+
   test('[FF6] a worker moves its own task, comments on it, and hands it in', async ({ app }) => {
     const task = await app.task()
     const worker = await app.worker(task.id)

@@ -367,7 +367,8 @@ function dialectTool({ fields, required, toNative, ...tool }: Declared): Dialect
   const properties = Object.fromEntries(Object.entries(fields).map(([name, { json }]) => [name, json]))
   return {
     ...tool,
-    inputJson: { type: 'object', properties, ...(required ? { required } : {}), additionalProperties: false },
+    // Not closed: an idempotencyKey is taken too. What nobody knows is refused by the native schema.
+    inputJson: { type: 'object', properties, ...(required ? { required } : {}) },
     toNative: (args, principal) => {
       for (const [name, value] of Object.entries(args)) requirePossible(fields[name]?.names, value)
       const renamed = Object.fromEntries(Object.entries(args).map(([name, value]) => [fields[name]?.native ?? snake(name), value]))

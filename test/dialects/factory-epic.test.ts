@@ -1,8 +1,10 @@
+import { execFileSync } from 'node:child_process'
 import { rmSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { TestDaemon } from '../../src/testing/daemon.ts'
+import { BIN, TestDaemon } from '../../src/testing/daemon.ts'
 import { git, repository } from '../chaos/kill-runs.ts'
+import { until } from '../e2e/support.ts'
 import { call as callMcp, connect, MODERN } from '../mcp/clients.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: tests read the answer's fields by name
@@ -278,6 +280,27 @@ describe('a task of an epic that is in progress', () => {
     const { data } = await execute(supervisor, 'mcp__epic__create_task', { title: 'One', description })
     await daemon.call('task_wait', { task_id: data.taskId, wait_for_status: ['REVIEW'], timeout_seconds: 40 })
     expect((await execute(supervisor, 'mcp__epic__get_review_queue')).data.queue).toMatchObject([{ position: 1, taskId: data.taskId }])
+    const { handle: shown, assignee_id } = (await daemon.call('task_get', { task_id: data.taskId })).task
+    expect((await execute({ id: assignee_id, handle: '', token: daemon.token }, 'mcp__agent__get_status')).data).toMatchObject({
+      type: 'WORKER',
+      tmuxSessionName: shown,
+    })
     expect((await execute(supervisor, 'mcp__epic__approve_pr', { taskId: data.taskId })).data).toMatchObject({ merged: true })
+    await attaches(shown)
   })
+
+  /** An agent without a terminal is shown by its transcript, when somebody wants to see it. */
+  async function attaches(session: string): Promise<void> {
+    const printed = await daemon.cli(['attach', session])
+    expect(printed).toMatchObject({ code: 0, stdout: `signalbox transcript read --task-id ${session} --watch\n` })
+    const { SIGNALBOX_PORT: _, ...env } = daemon.env
+    const tmux = (...command: string[]) =>
+      execFileSync('tmux', ['-S', join(repo, 'tmux'), '-f', '/dev/null', ...command], { encoding: 'utf8', env })
+    tmux('new-session', '-d', '-x', '120', '-y', '40', '--', process.execPath, BIN, 'attach', session)
+    try {
+      await until(() => tmux('capture-pane', '-p').includes('a.txt'), 'what it did is shown')
+    } finally {
+      tmux('kill-server')
+    }
+  }
 })

@@ -270,6 +270,17 @@ describe('both doors', () => {
   })
 })
 
+describe('over stdio', () => {
+  test('[FF3] signalbox mcp --dialect factory', async () => {
+    const options = { token: worker.token, args: ['--no-start', '--dialect', 'factory'] }
+    const client = await connect(daemon, 'stdio', MODERN, options)
+    const { tools } = await client.client.listTools()
+    expect(tools.map(({ name }) => name)).toContain('mcp__mail__list_inbox')
+    expect(await call(client, 'mcp__agent__get_status')).toMatchObject({ id: worker.id, type: 'WORKER' })
+    await client.close()
+  })
+})
+
 describe('the three examples with curl', () => {
   /** As they stand in the document but for their words, with the token, and on the port that this daemon got. */
   const curl = async (agent: Agent, body: object): Promise<Any> => {

@@ -7,7 +7,7 @@ import type { Tx } from '../../kernel/storage.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { nextNumber, slug, uniqueHandle } from '../handle.ts'
 import { ProjectId } from '../ids.ts'
-import { type AgentFacts, factsOf } from './about.ts'
+import { type AgentFacts, factsOf, sessionOf } from './about.ts'
 import { REDEEM, tokenRow } from './identity.ts'
 import {
   AgentId,
@@ -118,6 +118,7 @@ export const me = defineTool({
     epic_id: z.string().nullable(),
     worktree: z.string().nullable(),
     branch: z.string().nullable(),
+    session_name: z.string().nullable().describe('What `signalbox attach` shows of you'),
     last_active_at: Timestamp.nullable().describe('When you called last, before this'),
     created_at: Timestamp.nullable(),
     updated_at: Timestamp.nullable(),
@@ -143,6 +144,7 @@ export const me = defineTool({
       epic_id: row?.epic_id ?? null,
       worktree: facts?.worktree ?? null,
       branch: facts?.branch ?? null,
+      session_name: row && facts ? await sessionOf(ctx.view, row, facts) : null,
       last_active_at: isoOrNull(await agentStore(ctx.view).lastActive(principal.id)),
       created_at: isoOrNull(row?.created_at ?? null),
       updated_at: isoOrNull(row?.updated_at ?? null),
