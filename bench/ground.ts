@@ -6,6 +6,7 @@ import { Child } from './child.ts'
 import { answerOf, RawClient, toolCall } from './client.ts'
 import { CLIENTS } from './harness.ts'
 import type { EngineName, Options } from './options.ts'
+import { letterTo } from './rows/mail.ts'
 
 /** A real daemon on one engine, with a project, as many agents as there are clients, and a task for each. */
 export interface Ground {
@@ -14,11 +15,18 @@ export interface Ground {
   project: string
   /** From before the first task. */
   cursor: string
-  agents: { token: string; task: string }[]
+  agents: { id: string; token: string; task: string }[]
 }
 
 const MOST_CLIENTS = Math.max(...CLIENTS)
-const LIMITS = ['limits.agent_calls_per_second', 'limits.agent_burst', 'limits.person_calls_per_second', 'limits.person_burst']
+const LIMITS = [
+  'limits.agent_calls_per_second',
+  'limits.agent_burst',
+  'limits.person_calls_per_second',
+  'limits.person_burst',
+  'mail.per_minute',
+  'mail.burst',
+]
 
 /** What several families share, made when first asked for and removed at the end. */
 export class World {
@@ -104,10 +112,10 @@ export async function prepare(engine: EngineName, daemon: TestDaemon): Promise<G
   const { project_id: project } = await daemon.call('project_create', { name: 'Bench' })
   const { cursor } = await daemon.call('task_list', { limit: 1 })
   const agents = await inOrder(Array.from({ length: MOST_CLIENTS }), async () => {
-    const { token } = await daemon.call('agent_invite', { role: 'orchestrator' })
+    const { agent_id: id, token } = await daemon.call('agent_invite', { role: 'orchestrator' })
     const { task_id: task } = await daemon.call('task_create', { ...NEW_TASK, project_id: project })
     await daemon.call('task_note', { task_id: task, body: 'The first half is done; the parser is next.' })
-    return { token: token as string, task: task as string }
+    return { id: id as string, token: token as string, task: task as string }
   })
   return { engine, daemon, project, cursor, agents }
 }
@@ -119,13 +127,14 @@ export const NEW_TASK = {
   acceptance_criteria: ['One read at the start', 'A change is noticed within a second'],
 }
 
-async function script({ daemon, project, cursor, agents: [agent] }: Ground) {
+async function script({ daemon, project, cursor, agents: [agent, other] }: Ground) {
   const { token, task } = agent as Ground['agents'][number]
   const client = new RawClient(daemon.url)
   const ask = async (tool: string, args: object) => answerOf(await client.send(toolCall(client, token, tool, args)))
   const answers = {
     task_get: await ask('task_get', { task_id: task }),
     task_create: await ask('task_create', { ...NEW_TASK, project_id: project }),
+    mail_send: await ask('mail_send', letterTo((other as Ground['agents'][number]).id, '')),
     hold: await ask('event_wait', { task_id: task, cursor, limit: 1 }),
     release: await ask('task_note', { task_id: task, body: 'x' }),
   }

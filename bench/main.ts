@@ -8,6 +8,7 @@ import { readOptions } from './options.ts'
 import { asMarkdown, asTable } from './report.ts'
 import { bootRows } from './rows/boot.ts'
 import { growthRows } from './rows/growth.ts'
+import { mailRows } from './rows/mail.ts'
 import { readRows } from './rows/read.ts'
 import { runRows } from './rows/runs.ts'
 import { stdioRows } from './rows/stdio.ts'
@@ -20,6 +21,7 @@ const FAMILIES: Record<string, (world: World) => Promise<Row[]>> = {
   boot: bootRows,
   read: readRows,
   write: writeRows,
+  mail: mailRows,
   wait: waitRows,
   stream: streamRows,
   stdio: stdioRows,

@@ -131,7 +131,7 @@ type Page<N extends PagedTool> = Output<N> & { next: string | null }
 type PageField<N extends PagedTool> = keyof Input<N> & ('after' | 'before')
 
 /** All pages of a read tool: for lists that people keep short, and want whole. */
-export function useAll<N extends PagedTool>(tool: N, input: Input<N>, by: PageField<N>, { follows, enabled }: ReadOptions = {}) {
+export function useAll<N extends PagedTool>(tool: N, input: Input<N>, by: PageField<N>, { follows, rests, enabled }: ReadOptions = {}) {
   return useQuery<Page<N>[], CallError>({
     queryKey: [tool, input, 'all'],
     async queryFn({ signal }) {
@@ -144,7 +144,7 @@ export function useAll<N extends PagedTool>(tool: N, input: Input<N>, by: PageFi
       } while (from !== null)
       return pages
     },
-    meta: { follows: follows ?? [nounOf(tool)] },
+    meta: { follows: follows ?? [nounOf(tool)], rests },
     enabled,
   })
 }

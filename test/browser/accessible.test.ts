@@ -47,7 +47,20 @@ describe.skipIf(withoutBrowser('[U10] screens for everybody'))('screens for ever
     for await (const name of tour(visitor, await demo(daemon))) await look(visitor, name)
     for await (const name of firstVisit(first)) await look(first, name)
     expect(found).toEqual([])
-    expect(seen).toEqual(expect.arrayContaining(['board', 'task', 'sign-in', 'palette', 'lost', 'calls', 'invite-agent', 'first-board']))
+    expect(seen).toEqual(
+      expect.arrayContaining([
+        'board',
+        'task',
+        'sign-in',
+        'palette',
+        'lost',
+        'calls',
+        'invite-agent',
+        'letters',
+        'write-letter',
+        'first-board',
+      ]),
+    )
     await Promise.all([visitor.leave(), first.leave()])
   })
 

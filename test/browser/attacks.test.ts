@@ -193,7 +193,8 @@ describe.skipIf(withoutBrowser('[S3] [S13] [U9] attacks on the dashboard'))('att
     const short = '<img src=x onerror=hacked=1><script>hacked=1</script>'
     const { handle: project, project_id } = await daemon.call('project_create', { name: short, description: all })
     const { handle: emptyProject } = await daemon.call('project_create', { name: `"><svg onload=hacked=1>` })
-    const { agent_id } = await daemon.call('agent_invite', { role: 'worker', name: short })
+    const { agent_id, token } = await daemon.call('agent_invite', { role: 'worker', name: short })
+    await daemon.call('mail_send', { to_human: true, subject: short, body: all, needs_ack: true }, token)
     await daemon.call('person_invite', { name: short, profile: 'viewer' })
     const { handle: task } = await daemon.call('task_create', {
       project_id,
@@ -227,6 +228,8 @@ describe.skipIf(withoutBrowser('[S3] [S13] [U9] attacks on the dashboard'))('att
       'board',
       'projects',
       'agents',
+      'mail',
+      'letters',
       'activity',
       'settings',
       'task',

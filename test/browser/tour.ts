@@ -42,6 +42,15 @@ export async function* tour(visitor: Visitor, { task, emptyProject }: Sights): A
   await page.getByRole('dialog').waitFor()
   yield 'invite-agent'
   await close()
+  await visitor.walk('/mail')
+  await page.getByRole('list', { name: 'Letters' }).getByRole('link').first().click()
+  await page.getByRole('button', { name: 'Acknowledge' }).waitFor()
+  yield 'letters'
+  await visitor.walk('/mail')
+  await page.getByRole('button', { name: 'Write a letter' }).click()
+  await page.getByRole('dialog').waitFor()
+  yield 'write-letter'
+  await close()
   await visitor.walk('/activity')
   await page.getByRole('tab', { name: 'Calls' }).click()
   await page.locator('details.call').first().waitFor()
@@ -226,6 +235,17 @@ const NOTES = [
 ]
 
 /** A shop with three projects in mid-work. */
+const LETTERS = [
+  { subject: 'Which port do the tests expect?', body: 'The documentation says **3000**, the tests 3001.', importance: 'high' },
+  { subject: 'The refund is done', body: 'All checks pass; have a look when you can.', importance: 'low' },
+  {
+    subject: 'I cannot reach the package registry',
+    body: 'Every install fails:\n\n```\nECONNREFUSED\n```',
+    importance: 'urgent',
+    needs_ack: true,
+  },
+]
+
 export async function demo(daemon: TestDaemon): Promise<Sights> {
   const call = (tool: string, input: object, token?: string) => daemon.call(tool, input as Record<string, unknown>, token)
   const projects: string[] = []
@@ -275,6 +295,7 @@ export async function demo(daemon: TestDaemon): Promise<Sights> {
   }
   for (const [index, body] of NOTES.entries())
     await call('task_note', { task_id: task, body }, index === 1 ? daemon.token : agents.at(-1)?.token)
+  for (const [index, letter] of LETTERS.entries()) await call('mail_send', { to_human: true, ...letter }, agents[index]?.token)
   await call('setting_update', { key: 'dashboard.sign_in_days', value: 14 })
   return { task, emptyProject: projects[3] as string }
 }

@@ -1,8 +1,10 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { command } from '../../src/daemon/cli-command.ts'
 import { TestDaemon } from '../../src/testing/daemon.ts'
 import { fakeTerminal } from '../../src/testing/terminal.ts'
-import { Stream } from './support.ts'
+import { Stream, until } from './support.ts'
 
 let daemon: TestDaemon
 let project_id: string
@@ -74,5 +76,19 @@ describe('letters', () => {
     expect((await daemon.call('mail_inbox', {}, token)).letters).toMatchObject([
       { subject: expect.stringContaining('Re: Port 8'), body: '3001' },
     ])
+  })
+
+  test('[M17] a command that is set on the command line gets the letter', async () => {
+    const { token } = await agent('worker', 'Dan')
+    const [tool, out] = [join(daemon.home, 'notify.cjs'), join(daemon.home, 'told.json')]
+    writeFileSync(
+      tool,
+      `require('fs').writeFileSync(${JSON.stringify(out)} + '.new', require('fs').readFileSync(0)); require('fs').renameSync(${JSON.stringify(out)} + '.new', ${JSON.stringify(out)})`,
+    )
+    const set = await daemon.cli(['setting', 'update', 'mail.notify_command', JSON.stringify([process.execPath, tool])])
+    expect(set.code).toBe(0)
+    const { mail_id } = await daemon.call('mail_send', { to_human: true, subject: 'Dinner', body: 'At eight.' }, token)
+    await until(() => existsSync(out), 'the command was run')
+    expect(JSON.parse(readFileSync(out, 'utf8'))).toMatchObject({ mail_id, from: 'dan', subject: 'Dinner', body: 'At eight.' })
   })
 })

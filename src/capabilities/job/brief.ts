@@ -47,6 +47,7 @@ const HOW_TO_REPORT = [
   'How you report:',
   '- task_note: what you found out or decided, for those who come after you.',
   '- review_request with a summary: when every criterion is met and all is committed. That ends your work; you cannot approve it yourself.',
+  '- mail_send: what somebody must decide or know, to the human or to another agent. mail_inbox has the letters to you; you are told when one comes.',
   '- If you cannot go on, say why in a task_note and end.',
 ].join('\n')
 

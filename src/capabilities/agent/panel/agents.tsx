@@ -1,6 +1,6 @@
 import './agents.css'
 import { Link } from '@tanstack/react-router'
-import { Bot, Crown, UserPlus, UserRound } from 'lucide-react'
+import { Bot, Crown, Play, Square, UserPlus, UserRound } from 'lucide-react'
 import { useState } from 'react'
 import type { Output } from '../../../ui/client.ts'
 import { Badge } from '../../../ui/kit/badge.tsx'
@@ -10,17 +10,20 @@ import { Empty, Loaded } from '../../../ui/kit/states.tsx'
 import { Table } from '../../../ui/kit/table.tsx'
 import { Time } from '../../../ui/kit/time.tsx'
 import { Toggle } from '../../../ui/kit/toggle.tsx'
-import { useAll, useTool } from '../../../ui/live.tsx'
+import { useAction, useAll, useMay, useTool } from '../../../ui/live.tsx'
 import { InviteAgent } from './invite-agent.tsx'
 import { NamePerson } from './name-person.tsx'
 import { type Issued, SecretDialog } from './secret-dialog.tsx'
 import { Tokens } from './tokens.tsx'
 import { type Agent, STATES } from './words.ts'
 
+/** Every few lines of an agent are an event of its run. */
+const REST_MS = 2_000
+
 export function Agents() {
   const me = useTool('agent_me', {}).data
   const people = useTool('person_list', {})
-  const agents = useAll('agent_list', {}, 'after', { follows: ['agent', 'token', 'task'] })
+  const agents = useAll('agent_list', {}, 'after', { follows: ['agent', 'token', 'task', 'job', 'run'], rests: REST_MS })
   const [inviting, setInviting] = useState(false)
   const [naming, setNaming] = useState(false)
   const [issued, setIssued] = useState<Issued>()
@@ -98,10 +101,32 @@ function AgentsCard({ agents, onInvite }: { agents: Agent[]; onInvite(): void })
               title: 'Last active',
               show: ({ last_active_at }) => <span className="muted">{last_active_at ? <Time at={last_active_at} /> : 'never'}</span>,
             },
+            { title: 'Start or stop', actions: true, show: (agent) => <StartStop agent={agent} /> },
           ]}
         />
       )}
     </Card>
+  )
+}
+
+/** Only of those that Signalbox runs; the others are in windows of their own. */
+function StartStop({ agent: { id, handle, managed, state, task_id } }: { agent: Agent }) {
+  const may = useMay()
+  const start = useAction('agent_start', { said: ({ message }) => `${handle}: ${message}` })
+  const stop = useAction('agent_stop', { said: ({ message }) => `${handle}: ${message}` })
+  if (!managed || !may('agent_start')) return null
+  const runs = state === 'BUSY' || state === 'STARTING' || state === 'PAUSED'
+  if (runs)
+    return (
+      <Button kind="quiet" icon={Square} aria-label={`Stop ${handle}`} busy={stop.isPending} onClick={() => stop.mutate({ agent_id: id })}>
+        Stop
+      </Button>
+    )
+  if (!task_id || state === 'WAITING_REVIEW') return null
+  return (
+    <Button kind="quiet" icon={Play} aria-label={`Start ${handle}`} busy={start.isPending} onClick={() => start.mutate({ agent_id: id })}>
+      Start
+    </Button>
   )
 }
 

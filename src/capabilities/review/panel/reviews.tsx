@@ -1,5 +1,6 @@
 import './reviews.css'
 import { MessageSquareQuote } from 'lucide-react'
+import type { Output } from '../../../ui/client.ts'
 import { Badge } from '../../../ui/kit/badge.tsx'
 import { Markdown } from '../../../ui/kit/markdown.tsx'
 import { Card } from '../../../ui/kit/page.tsx'
@@ -18,7 +19,7 @@ export function Reviews({ task }: { task: TaskOnPage }) {
         {({ reviews: rounds }) =>
           rounds.length ? (
             <ul className="rounds">
-              {rounds.toReversed().map(({ id, round, summary, reviewer_prompt, requested_by, requested_at }) => (
+              {rounds.toReversed().map(({ id, round, summary, reviewer_prompt, requested_by, requested_at, ...decided }) => (
                 <li key={id}>
                   <p className="round-head">
                     <Badge tone="amber">round {round}</Badge> <Who id={requested_by} />
@@ -33,6 +34,7 @@ export function Reviews({ task }: { task: TaskOnPage }) {
                       <Markdown text={reviewer_prompt} />
                     </>
                   )}
+                  <Decided {...decided} />
                 </li>
               ))}
             </ul>
@@ -44,5 +46,33 @@ export function Reviews({ task }: { task: TaskOnPage }) {
         }
       </Loaded>
     </Card>
+  )
+}
+
+type Round = Output<'review_list'>['reviews'][number]
+
+/** What became of the round: nothing, as long as nobody has decided. */
+function Decided({
+  decision,
+  decided_by,
+  decided_at,
+  feedback,
+  outcome,
+  reason,
+}: Pick<Round, 'decision' | 'decided_by' | 'decided_at' | 'feedback' | 'outcome' | 'reason'>) {
+  if (decision === null || decided_by === null || decided_at === null) return null
+  return (
+    <>
+      <p className="round-head">
+        <Badge tone={decision === 'approve' ? 'green' : 'amber'}>{decision === 'approve' ? 'approved' : 'sent back'}</Badge>
+        <Who id={decided_by} />
+        <span className="muted">
+          <Time at={decided_at} />
+          {decision === 'approve' && `, ${outcome ?? 'being merged'}`}
+        </span>
+      </p>
+      {feedback && <Markdown text={feedback} />}
+      {reason && <p className="muted">{reason}</p>}
+    </>
   )
 }

@@ -1,8 +1,19 @@
 import { Link } from '@tanstack/react-router'
+import { visible } from '../../../ui/kit/plain.ts'
 import { Who } from '../../../ui/kit/who.tsx'
 import type { Sentences } from '../../../ui/panel.ts'
 
 export const sentences: Sentences = {
+  'pr.opened': ({ data }) => (
+    <>
+      <strong>opened</strong> pull request {String(data.number)} <span className="muted">{visible(String(data.title)).slice(0, 200)}</span>
+    </>
+  ),
+  'pr.merged': ({ data }) => (
+    <>
+      <strong>merged</strong> pull request {String(data.number)}
+    </>
+  ),
   'review.requested': ({ actor, data }) => (
     <>
       <strong>asked for review</strong> of{' '}
