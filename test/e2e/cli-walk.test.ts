@@ -31,6 +31,7 @@ beforeAll(async () => {
   const { mail_id } = await daemon.call('mail_send', { to_human: true, subject: 'Which port?', body: 'The tests expect 3001.' }, token)
   const { plan_id } = await daemon.call('plan_propose', { tasks: [{ title: 'planned' }] })
   await prepareWork('T-1')
+  await daemon.call('epic_create', { title: 'Passkeys', start: false })
   const { handle } = await daemon.call('task_create', { title: 'Three', task_type: 'PAIR' })
   expect(handle).toBe('T-3')
   if (!withoutTmux) await daemon.call('session_open', { task_id: handle, program: 'shell' })

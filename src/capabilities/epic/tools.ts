@@ -40,7 +40,12 @@ export const create = defineTool({
     start: z.boolean().default(true).describe('false: it stays in PLANNING, and nobody is started'),
   }),
   output: Changed,
-  example: { title: 'Sign in with passkeys', description: 'Replace passwords by passkeys, step by step.', start: false },
+  example: {
+    title: 'Sign in with passkeys',
+    description: 'Replace passwords by passkeys, step by step.',
+    repo_id: 'web-shop',
+    start: false,
+  },
   impact: 'write',
   profile: 'operator',
   prepare: async (ctx, { supervisor, workers, start }) =>
