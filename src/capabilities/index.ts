@@ -1,18 +1,19 @@
 import type { Capability, SettingDefinition } from '../kernel/capability.ts'
-import { agent, askAboutAgents } from './agent/index.ts'
+import { agent, askAboutAgents, askForTerminals } from './agent/index.ts'
 import { approval } from './approval/index.ts'
 import { effect } from './effect/index.ts'
 import { epic, epicAttention, epicFacts, wakeAgent } from './epic/index.ts'
+import { escalation } from './escalation/index.ts'
 import { aboutAgents, job, jobAttention, livingRun, whenPresenceChanges } from './job/index.ts'
 import { mail, presenceChanged as tellOfLetters, wakers } from './mail/index.ts'
 import { merge, reviewAttention } from './merge/index.ts'
 import { project } from './project/index.ts'
-import { review } from './review/index.ts'
-import { openSession, session, sessionAttention } from './session/index.ts'
+import { pullRequestOf, review } from './review/index.ts'
+import { openSession, session, sessionAttention, terminalOf } from './session/index.ts'
 import { system } from './system/index.ts'
 import { askForAttention, askForEpics, task } from './task/index.ts'
 import { transcript } from './transcript/index.ts'
-import { inUse, work } from './work/index.ts'
+import { askForPullRequests, inUse, work } from './work/index.ts'
 
 /** THE registry: one line per capability. Order matters only for migrations that refer to an earlier one's tables. */
 const all = [
@@ -29,14 +30,17 @@ const all = [
   session,
   epic,
   effect,
+  escalation,
   system((): Record<string, SettingDefinition> => settingDefinitions),
 ]
 
 export const capabilities: Capability[] = all
 
 askAboutAgents(aboutAgents)
+askForTerminals(terminalOf)
 askForAttention(reviewAttention, epicAttention, jobAttention, sessionAttention)
 askForEpics(epicFacts)
+askForPullRequests(pullRequestOf)
 inUse.push(livingRun, openSession)
 whenPresenceChanges.push(tellOfLetters)
 wakers.push(wakeAgent)
@@ -49,4 +53,5 @@ const settingDefinitions: Record<string, SettingDefinition> = Object.assign({}, 
 /** What the daemon and its streams act on themselves. */
 export { createIdentity, ensureOwner, tokenEnded, tokenRotated } from './agent/index.ts'
 export { effectStuck } from './effect/index.ts'
+export { escalate } from './escalation/index.ts'
 export { settingChanged, storedSettings } from './system/index.ts'

@@ -4,6 +4,7 @@ import {
   createIdentity,
   effectStuck,
   ensureOwner,
+  escalate,
   settingChanged,
   storedSettings,
   tokenRotated,
@@ -13,7 +14,7 @@ import type { Engine } from '../db/engine.ts'
 import { openEngine } from '../db/open.ts'
 import type { Sealer } from '../db/sealer.ts'
 import { dialects as allDialects } from '../dialects/index.ts'
-import { AuditBuffer } from '../kernel/audit.ts'
+import { AuditBuffer, calledAs, type Failures } from '../kernel/audit.ts'
 import type { Capability } from '../kernel/capability.ts'
 import type { Dialect } from '../kernel/dialect.ts'
 import { EFFECT_TIMES, type EffectTimes, react } from '../kernel/effect.ts'
@@ -86,7 +87,6 @@ export async function createApp(options: AppOptions): Promise<App> {
   const feed = await Feed.open(ledger, engine)
   const seals = createSeals(engine, host.now, (error) => options.onDefect(error, { id: '-', tool: 'sealer' }))
   const storage = sealing(engine, seals.sealer)
-  const audit = new AuditBuffer(ledger, storage, host.now)
   const identity = createIdentity(host.now, engine.versionOf?.bind(engine))
   const limit = new RateLimit(host.monotonic, MOST_OPEN_CALLS)
   const counts = { mcpSessions: () => 0 }
@@ -111,6 +111,18 @@ export async function createApp(options: AppOptions): Promise<App> {
       ),
     onStuckCommitted: () => void feed.pump(),
   })
+  const failures: Failures = {
+    async store(tx, calls) {
+      const ofAgents = registry.effects.has(escalate.type) ? calls.filter((call) => call.principal_kind === 'agent') : []
+      const toStore = ofAgents.map((call) => {
+        const critical = registry.isCritical({ tool: call.tool, ...calledAs(call) })
+        return { ...escalate({ call_id: call.id, critical }), id: host.id('effect'), callId: call.id, attempts: escalate.attempts }
+      })
+      if (toStore.length) await effects.enqueue(tx, toStore)
+    },
+    stored: () => effects.wake(),
+  }
+  const audit = new AuditBuffer(ledger, storage, host.now, failures)
   const isCurrent = async (secret: string) => {
     const found = await identity.authenticate(engine.view, secret)
     return found !== undefined && found.stale === undefined
@@ -128,6 +140,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     ports,
     effects,
     auditLater: (call) => audit.add(call),
+    failures,
     countRefusal: (source, reason) => audit.countRefusal(source, reason),
     onDefect: options.onDefect,
     onCall: options.onCall,

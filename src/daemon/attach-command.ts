@@ -2,11 +2,12 @@ import { spawn } from 'node:child_process'
 import { parseArgs } from 'node:util'
 import { UsageError } from '../kernel/error.ts'
 import { call, type Reach } from '../surfaces/cli/call.ts'
-import { answering } from '../surfaces/cli/index.ts'
+import { answering, runCli } from '../surfaces/cli/index.ts'
 import type { Terminal } from '../surfaces/cli/terminal.ts'
 import type { Env } from './cli-command.ts'
 
 const HELP = `signalbox attach T-1: show the terminal of a PAIR task in this one. Leave it with C-b d; it goes on.
+Of an AUTO task, whose agent has no terminal, its transcript is shown as it grows. Leave it with C-c; it goes on.
 
   --print    only print the command that does it
 `
@@ -32,19 +33,25 @@ export async function attachCommand(
   return answering(false, terminal, async () => {
     const { exists, session } = (await call(reach, 'session_exists', { task_id: task })) as unknown as Found
     const { attach, attach_argv: argv } = session ?? {}
-    if (!exists || !attach || !argv) throw new UsageError(await instead(reach, task))
+    if (!exists && (await isAuto(reach, task))) return follow(task, reach, terminal, values.print === true)
+    if (!exists || !attach || !argv) throw new UsageError(`${task} has no open terminal. Open it: signalbox session open --task-id ${task}`)
     if (!values.print && terminal.tty.in && terminal.tty.out) return show(argv, env)
     terminal.out(`${attach}\n`)
     return 0
   })
 }
 
-async function instead(reach: Reach, id: string): Promise<string> {
-  const { task } = (await call(reach, 'task_get', { task_id: id })) as unknown as { task: { handle: string; task_type: string } }
-  const { handle, task_type } = task
-  if (task_type === 'PAIR') return `${handle} has no open terminal. Open it: signalbox session open --task-id ${handle}`
-  const pair = `signalbox task update ${handle} --task-type PAIR`
-  return `${handle} is an AUTO task, on which an agent works by itself. Read along: signalbox transcript read ${handle}. To work on it together: ${pair}`
+async function isAuto(reach: Reach, task: string): Promise<boolean> {
+  const { task: found } = (await call(reach, 'task_get', { task_id: task, notes: 0 })) as { task: { task_type: string } }
+  return found.task_type === 'AUTO'
+}
+
+/** Nobody keeps a terminal for it: the view is made when somebody wants to see it. */
+async function follow(task: string, reach: Reach, terminal: Terminal, printOnly: boolean): Promise<number> {
+  const args = ['transcript', 'read', '--task-id', task, '--watch']
+  if (!printOnly && terminal.tty.in && terminal.tty.out) return runCli(args, reach, terminal)
+  terminal.out(`signalbox ${args.join(' ')}\n`)
+  return 0
 }
 
 /** In whichever terminal this is, also in one of another tmux, which would take it for its own. */

@@ -1,4 +1,5 @@
 import type { Dialect } from '../kernel/dialect.ts'
+import { factory } from './factory.ts'
 
 /** One line per dialect; each comes with the capabilities that it speaks about. */
-export const dialects: Dialect[] = []
+export const dialects: Dialect[] = [factory]

@@ -1,11 +1,18 @@
 import type { CallRecord, Ledger } from './log.ts'
-import type { Storage } from './storage.ts'
+import type { Storage, Tx } from './storage.ts'
 
 const FLUSH_MS = 200
 /** When the disk stays full for long, the oldest reads are dropped rather than the process. */
 const MOST_KEPT = 20_000
 /** One transaction must stay short: written at once, a long backlog would be rolled back for ever. */
 const AT_ONCE = 200
+
+/** What a failed call sets off is stored with its audit row: whoever must know of it will, whatever dies in between. */
+export interface Failures {
+  store(tx: Tx, calls: CallRecord[]): Promise<void>
+  /** After the commit. */
+  stored(): void
+}
 
 /** Reads and unauthenticated refusals are written in batches: a SIGKILL may lose the last 200 ms of them, and only them. */
 export class AuditBuffer {
@@ -17,11 +24,13 @@ export class AuditBuffer {
   #timer: ReturnType<typeof setTimeout> | undefined
   #flushing: Promise<void> = Promise.resolve()
   #closed = false
+  readonly #failures: Failures | undefined
 
-  constructor(ledger: Ledger, storage: Storage, now: () => number) {
+  constructor(ledger: Ledger, storage: Storage, now: () => number, failures?: Failures) {
     this.#ledger = ledger
     this.#storage = storage
     this.#now = now
+    this.#failures = failures
   }
 
   add(call: CallRecord): void {
@@ -62,13 +71,16 @@ export class AuditBuffer {
     let left = this.#calls.length
     do {
       const calls = this.#calls.splice(0, Math.min(AT_ONCE, left))
+      const failed = calls.filter((call) => call.outcome === 'failed')
       left -= calls.length
       const refusals = this.#takeRefusals()
       try {
         await this.#storage.write(async (tx) => {
           if (calls.length) await this.#ledger.audit(tx, calls, 'perhaps again')
+          if (failed.length) await this.#failures?.store(tx, failed)
           await this.#ledger.countRefusals(tx, refusals)
         })
+        if (failed.length) this.#failures?.stored()
       } catch {
         this.#calls = [...calls, ...this.#calls].slice(-MOST_KEPT)
         for (const { source, reason, count } of refusals) this.#count(source, reason, count)
@@ -95,4 +107,15 @@ export class AuditBuffer {
     if (this.#closed) return
     this.#timer ??= setTimeout(() => void this.flush(), FLUSH_MS)
   }
+}
+
+/** A dialect and the name that was used in it, in one column: what is sealed keeps its columns. */
+export function calledIn(dialect: string, name: string): string {
+  return `${dialect}/${name}`
+}
+
+/** Under which name a call came, and in which dialect. */
+export function calledAs({ dialect, tool }: Pick<CallRecord, 'dialect' | 'tool'>): { dialect: string | null; name: string } {
+  const [spoken = null, ...name] = dialect?.split('/') ?? []
+  return { dialect: spoken, name: name.length ? name.join('/') : tool }
 }

@@ -29,7 +29,7 @@ describe('with a dialect', () => {
     expect(await app.owner.call('listShips', { maxCount: 10 }, HARBOUR)).toEqual({ ships: [{ ...launched, asked: undefined }] })
     expect(await app.owner.invoke('listShips', undefined, HARBOUR)).toMatchObject({ ok: true })
     expect((await auditRows(app)).filter((row) => row.tool === 'task_create')).toMatchObject([
-      { dialect: 'harbour', input: '{"shipName":"Ida"}' },
+      { dialect: 'harbour/launchShip', input: '{"shipName":"Ida"}' },
     ])
   })
 

@@ -10,10 +10,15 @@ export interface DialectTool {
   description: string
   /** The documented JSON schema of its arguments; the native tool validates what comes out of `toNative`. */
   inputJson: Record<string, unknown>
+  /** May refuse what the document refuses before anything is looked at. */
   toNative(args: Args, principal: Principal): Args
-  fromNative(answer: Args, args: Args): Args
+  fromNative(answer: Args, args: Args, principal: Principal): Args
+  /** For some arguments it is another native tool, whose own rules then hold. */
+  instead?(args: Args, principal: Principal): Pick<DialectTool, 'native' | 'toNative' | 'fromNative'> | undefined
   /** Accepted, but not in tools/list. */
   unlisted?: boolean
+  /** Its failures always reach the human, whatever the native tool says. */
+  critical?: boolean
 }
 
 export interface Dialect {
@@ -22,6 +27,8 @@ export interface Dialect {
   tools: DialectTool[]
   /** Documented globs over the dialect's own names, by role. */
   roles?: Partial<Record<Role, RoleRules>>
+  /** The document logs what a read answered, too. */
+  keepsAnswers?: boolean
   /** What each native code is called in the document; exhaustive, so that a new code cannot be forgotten. */
   codes: Record<Code, string>
   /** The document's error object. */

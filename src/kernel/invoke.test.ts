@@ -372,6 +372,16 @@ describe('transient faults', () => {
     expect(await callsOf(app)).toMatchObject([{ outcome: 'failed', code: 'TRANSIENT_ERROR' }])
   })
 
+  test('[K8] how often and how soon is a setting', async () => {
+    const { app, storage } = await withFaults(onTestFinished)
+    await app.owner.call('setting_update', { key: 'limits.retries', value: 1 })
+    await app.owner.call('setting_update', { key: 'limits.retry_delay_ms', value: 0 })
+    app.app.kernel.parts.storage = faulty(storage, ['fails before', 'fails before'])
+    expect(await app.owner.refused('probe_put')).toMatchObject({ code: 'TRANSIENT_ERROR' })
+    app.app.kernel.parts.storage = faulty(storage, ['fails before'])
+    expect(await app.owner.call('probe_put')).toMatchObject({ body: 'row' })
+  })
+
   test.concurrent('[K8] a last attempt that did commit is answered as done', async ({ onTestFinished }) => {
     const { app } = await withFaults(onTestFinished, 'fails before', 'fails before', 'fails before', 'fails after the commit')
     expect(await app.owner.call('probe_put')).toMatchObject({ body: 'row' })

@@ -1,11 +1,12 @@
 import type { z } from 'zod'
+import { calledIn, type Failures } from './audit.ts'
 import type { EffectQueue, EffectToStore, NewEffect } from './effect.ts'
 import { CODES, type Code, type ErrorBody, isCode, Refusal, refuse, TransientFault, UncertainFault } from './error.ts'
 import type { Cursor, EventFilter, NewEvent } from './event.ts'
 import { mapIds, notFound } from './id.ts'
 import type { RateLimit } from './limit.ts'
 import type { CallRecord, Feed, Ledger } from './log.ts'
-import { delay, patiently, RETRIES, RETRY_DELAY_MS } from './patience.ts'
+import { delay, type Patience, patiently } from './patience.ts'
 import { actingFor, inScope, type Lane, mayCall, mayFollow, onLane, type Principal, type RoleRules, SYSTEM } from './policy.ts'
 import { auditJson, lengthsOnly, redactText, withoutSecrets } from './redact.ts'
 import type { Found, Registry } from './registry.ts'
@@ -66,6 +67,7 @@ export interface KernelParts {
   ports: Ports
   limit: RateLimit
   auditLater(call: CallRecord): void
+  failures?: Failures
   countRefusal(source: string, reason: string): void
   onDefect(error: unknown, call: { id: string; tool: string }): void
   onCall?(call: CallRecord): void
@@ -128,8 +130,11 @@ export class Kernel {
     }
     try {
       if (who.why) throw who.why
-      call.found = this.parts.registry.find(request.tool, request.dialect)
-      return await this.#serve(call, call.found)
+      const found = this.parts.registry.find(request.tool, request.dialect)
+      call.found = found
+      const refusal = this.#refusal(call.principal, call.lane, found)
+      if (refusal) throw refusal
+      return await this.#serve(call, this.#chosen(call, found))
     } catch (error) {
       return await this.#fail(call, error)
     } finally {
@@ -176,8 +181,18 @@ export class Kernel {
     return proof
   }
 
+  /** Read each time: a change holds for the next call. */
+  get #patience(): Patience {
+    const { settings } = this.parts
+    return { retries: settings.get('limits.retries'), delayMs: settings.get('limits.retry_delay_ms') }
+  }
+
+  #patiently<T>(work: () => Promise<T>): Promise<T> {
+    return patiently(work, this.#patience)
+  }
+
   #known(secret: string): Promise<Proof | undefined> {
-    return patiently(() => this.parts.identity.authenticate(this.parts.storage.view, secret))
+    return this.#patiently(() => this.parts.identity.authenticate(this.parts.storage.view, secret))
   }
 
   async #authenticate(request: Request): Promise<Caller | { error: ErrorBody }> {
@@ -209,8 +224,6 @@ export class Kernel {
   }
 
   async #serve(call: Call, found: Found): Promise<Answer> {
-    const refusal = this.#refusal(call.principal, call.lane, found)
-    if (refusal) throw refusal
     const { tool } = found
     const { key, input } = this.#parse(call, found)
     let value: unknown
@@ -224,16 +237,17 @@ export class Kernel {
         value = this.#checked(tool, await tool.watch(this.#watchContext(call), done.input, value))
     } else {
       const rows = new Map<string, unknown>()
-      const resolved = await patiently(() => this.#resolve(this.parts.storage.view, call.principal, tool, input, undefined, rows))
+      const resolved = await this.#patiently(() => this.#resolve(this.parts.storage.view, call.principal, tool, input, undefined, rows))
       const seen = tool.watch
         ? await tool.watch(this.#watchContext(call), resolved)
-        : await patiently(async () => tool.look?.(this.#lookContext(call, rows), resolved))
+        : await this.#patiently(async () => tool.look?.(this.#lookContext(call, rows), resolved))
       value = this.#checked(tool, seen)
       this.#auditRead(call, value)
     }
     if (value instanceof Refusal) return this.#shape(call, value.body)
-    const answer = found.adapter ? found.adapter.fromNative(value as Record<string, unknown>, call.input as Record<string, unknown>) : value
-    return { ok: true, value: (replayed ? { ...(answer as object) } : answer) as Record<string, unknown> }
+    const answer = value as Record<string, unknown>
+    const shaped = found.adapter?.fromNative(answer, call.input as Record<string, unknown>, call.principal) ?? answer
+    return { ok: true, value: replayed ? { ...shaped } : shaped }
   }
 
   async #prepare(call: Call, tool: Tool, input: unknown): Promise<unknown> {
@@ -261,14 +275,25 @@ export class Kernel {
     return role && { allow: settings.get(`roles.${role}.allow`), deny: settings.get(`roles.${role}.deny`) }
   }
 
+  /** The other native tool that a dialect means by these arguments, with the permissions of that one. */
+  #chosen(call: Call, found: Found): Found {
+    const { input } = call.request
+    const other = isObject(input) ? found.adapter?.instead?.(input, call.principal) : undefined
+    if (!other || !found.adapter) return found
+    call.found = { ...found, tool: this.parts.registry.tool(other.native), adapter: { ...found.adapter, ...other } }
+    const refusal = this.#refusal(call.principal, call.lane, call.found)
+    if (refusal) throw refusal
+    return call.found
+  }
+
   #parse(call: Call, found: Found): { key: string | undefined; input: unknown } {
     const raw = call.request.input ?? {}
-    if (typeof raw !== 'object' || Array.isArray(raw)) throw refuse('INVALID_INPUT', 'The arguments must be an object.')
+    if (!isObject(raw)) throw refuse('INVALID_INPUT', 'The arguments must be an object.')
     checkText(raw)
     // Only now: a value that cannot be walked safely must not reach the audit either.
     call.input = raw
     const { tool, adapter } = found
-    const native = adapter ? adapter.toNative(raw as Record<string, unknown>, call.principal) : (raw as Record<string, unknown>)
+    const native = adapter ? adapter.toNative(raw, call.principal) : raw
     if (!tool.run) return { key: undefined, input: parsed(tool.input, native, found.calledAs) }
     const { idempotency_key, ...rest } = native
     const key = idempotency_key === undefined ? undefined : parsed(IDEMPOTENCY_KEY, idempotency_key, found.calledAs, 'idempotency_key')
@@ -310,6 +335,7 @@ export class Kernel {
 
   async #transact(call: Call, tool: Tool, input: unknown, key: string | undefined, prepared: unknown) {
     let done: Done | undefined
+    const patience = this.#patience
     for (let attempt = 0; ; attempt++) {
       try {
         await this.parts.storage.write(async (tx) => {
@@ -319,9 +345,9 @@ export class Kernel {
         break
       } catch (error) {
         if (!(error instanceof TransientFault) || error instanceof UncertainFault) throw error
-        if (attempt < RETRIES) await delay(RETRY_DELAY_MS)
+        if (attempt < patience.retries) await delay(patience.delayMs)
         if (done && (await this.#hasCommitted(call))) break
-        if (attempt === RETRIES) throw error
+        if (attempt >= patience.retries) throw error
       }
     }
     call.committed = true
@@ -335,7 +361,7 @@ export class Kernel {
   /** The fault may have struck after the commit: running the call again would apply it twice. */
   async #hasCommitted(call: Call): Promise<boolean> {
     try {
-      return await patiently(() => this.parts.ledger.committed(this.parts.storage.view, call.id))
+      return await this.#patiently(() => this.parts.ledger.committed(this.parts.storage.view, call.id))
     } catch (error) {
       throw new UncertainFault(error)
     }
@@ -428,7 +454,7 @@ export class Kernel {
       ports,
       signal: call.request.signal ?? NEVER,
       found: (id: string) => rows?.get(id),
-      cursor: () => patiently(() => ledger.head(storage.view)),
+      cursor: () => this.#patiently(() => ledger.head(storage.view)),
       tail: (after: Cursor | undefined, filter: EventFilter, limit: number) => feed.read(call.principal, after, filter, limit),
       recent: (before: Cursor | undefined, filter: EventFilter, limit: number) => feed.readBack(call.principal, before, filter, limit),
     }
@@ -452,7 +478,7 @@ export class Kernel {
   /** A wait is long: what happened after its token ended is no longer for its eyes. */
   async #requireLiving(principal: Principal): Promise<void> {
     if (principal.kind === 'system') return
-    if (await patiently(() => this.parts.identity.refresh(this.parts.storage.view, principal))) return
+    if (await this.#patiently(() => this.parts.identity.refresh(this.parts.storage.view, principal))) return
     throw stale('This token ended during the wait.')
   }
 
@@ -467,7 +493,7 @@ export class Kernel {
       by: principal.by ?? null,
       lane: call.lane,
       surface: request.surface,
-      dialect: found?.dialect?.name ?? null,
+      dialect: found?.dialect ? calledIn(found.dialect.name, found.calledAs) : null,
       tool: found?.tool.name ?? storable(redactText(request.tool).slice(0, 100)),
       outcome,
       code,
@@ -487,7 +513,8 @@ export class Kernel {
   #auditRead(call: Call, value: unknown): void {
     const refused = value instanceof Refusal
     // A read's answer can be large and is in the database anyway: the audit keeps who asked what.
-    const record = this.#record(call, refused ? 'refused' : 'ok', refused ? value.body.code : null, null)
+    const kept = call.found?.dialect?.keepsAnswers ? value : null
+    const record = this.#record(call, refused ? 'refused' : 'ok', refused ? value.body.code : null, refused ? value.body : kept)
     this.parts.auditLater(record)
     this.parts.onCall?.(record)
   }
@@ -501,8 +528,18 @@ export class Kernel {
     if (call.committed) record.id = this.parts.host.id('call')
     this.parts.onCall?.(record)
     if (found && !found.tool.run) this.parts.auditLater(record)
-    else await this.parts.storage.write((tx) => this.parts.ledger.audit(tx, [record])).catch(() => this.parts.auditLater(record))
+    else await this.#auditNow(record).catch(() => this.parts.auditLater(record))
     return this.#shape(call, body)
+  }
+
+  async #auditNow(record: CallRecord): Promise<void> {
+    const { storage, ledger, failures } = this.parts
+    const failed = record.outcome === 'failed'
+    await storage.write(async (tx) => {
+      await ledger.audit(tx, [record])
+      if (failed) await failures?.store(tx, [record])
+    })
+    if (failed) failures?.stored()
   }
 
   #bodyOf(error: unknown, call: { id: string; tool: string; committed?: boolean }): ErrorBody {
@@ -533,6 +570,10 @@ export function unauthenticated(): ErrorBody {
     message: CODES.UNAUTHENTICATED.meaning,
     hint: 'Send "Authorization: Bearer <token>". The owner\'s token is in $SIGNALBOX_HOME/owner.token; agents get theirs from agent_invite.',
   }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function parsed<S extends z.ZodType>(schema: S, value: unknown, tool: string, at?: string): z.output<S> {

@@ -1,16 +1,20 @@
 import { TransientFault } from './error.ts'
 
-export const RETRIES = 3
-export const RETRY_DELAY_MS = 1_000
+export interface Patience {
+  retries: number
+  delayMs: number
+}
+
+export const PATIENCE: Patience = { retries: 3, delayMs: 1_000 }
 
 /** Does again what met a passing fault of storage. Only for what may be done twice: reads, and writes that come to the same. */
-export async function patiently<T>(work: () => Promise<T>): Promise<T> {
+export async function patiently<T>(work: () => Promise<T>, { retries, delayMs } = PATIENCE): Promise<T> {
   for (let attempt = 0; ; attempt++) {
     try {
       return await work()
     } catch (error) {
-      if (!(error instanceof TransientFault) || attempt === RETRIES) throw error
-      await delay(RETRY_DELAY_MS)
+      if (!(error instanceof TransientFault) || attempt >= retries) throw error
+      await delay(delayMs)
     }
   }
 }

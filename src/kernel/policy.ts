@@ -119,20 +119,28 @@ export interface PermissionQuestion {
 export function mayCall({ principal, lane, tool, name, calledAs, rules }: PermissionQuestion): Refusal | undefined {
   if (principal.kind === 'system') return undefined
   if (tool.internal) return refuse('TOOL_NOT_FOUND', `There is no tool "${calledAs}".`)
-  if (principal.only !== undefined && principal.only !== tool.name) return denied(calledAs, `this token is for ${principal.only} alone`)
-  if (tool.by !== undefined && principal.kind !== 'person') return denied(calledAs, `only a person may call it, whatever the role`)
-  if (tool.by === 'owner' && !principal.owner) return denied(calledAs, 'only the owner of this daemon may call it')
+  if (principal.only !== undefined && principal.only !== tool.name)
+    return denied(principal, calledAs, `this token is for ${principal.only} alone`)
+  if (tool.by !== undefined && principal.kind !== 'person')
+    return denied(principal, calledAs, `only a person may call it, whatever the role`)
+  if (tool.by === 'owner' && !principal.owner) return denied(principal, calledAs, 'only the owner of this daemon may call it')
   const { profile } = onLane(principal, lane)
   if (!reaches(profile, tool.profile)) return tooLow(principal, profile, lane, tool, calledAs)
   if (!principal.role) return undefined
   const role = rules ?? ROLES[principal.role]
-  if (role.deny.some((glob) => globMatches(glob, name))) return denied(calledAs, `the role ${principal.role} is denied it`)
-  if (!role.allow.some((glob) => globMatches(glob, name))) return denied(calledAs, `the role ${principal.role} does not include it`)
+  if (role.deny.some((glob) => globMatches(glob, name))) return denied(principal, calledAs, `the role ${principal.role} is denied it`)
+  if (!role.allow.some((glob) => globMatches(glob, name)))
+    return denied(principal, calledAs, `the role ${principal.role} does not include it`)
   return undefined
 }
 
-function denied(name: string, why: string): Refusal {
-  return refuse('PERMISSION_DENIED', `You may not call ${name}: ${why}.`)
+function denied(principal: Principal, name: string, why: string): Refusal {
+  return refuse('PERMISSION_DENIED', `You may not call ${name}: ${why}.`, asked(principal, name))
+}
+
+/** Tells a refusal of the tool itself from one of what it was to act on. */
+function asked({ role }: Principal, tool: string): { details?: Record<string, unknown> } {
+  return role ? { details: { tool, role } } : {}
 }
 
 function tooLow(principal: Principal, profile: Profile, lane: Lane, tool: Tool, name: string): Refusal {
@@ -140,7 +148,10 @@ function tooLow(principal: Principal, profile: Profile, lane: Lane, tool: Tool, 
     principal.kind === 'person' && lane === 'default' && reaches(principal.profile, tool.profile)
       ? 'This connection is on the default lane. Ask for the admin lane: `signalbox mcp --admin`.'
       : `Ask a person to call it, or to give you the profile ${tool.profile}.`
-  return refuse('PERMISSION_DENIED', `${name} needs the profile ${tool.profile}; this connection has ${profile}.`, { hint })
+  return refuse('PERMISSION_DENIED', `${name} needs the profile ${tool.profile}; this connection has ${profile}.`, {
+    hint,
+    ...asked(principal, name),
+  })
 }
 
 /** Whether an agent may act on a thing that lies at `within`. People act everywhere. */

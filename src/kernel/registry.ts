@@ -45,6 +45,12 @@ export class Registry {
     return tool
   }
 
+  /** Whether a failure of this call always reaches the human; a dialect may say so of its own name. */
+  isCritical({ tool, dialect, name }: { tool: string; dialect: string | null; name: string }): boolean {
+    const adapter = this.dialects.get(dialect ?? '')?.tools.find((known) => known.name === name)
+    return adapter?.critical ?? this.#byName.get(tool)?.critical ?? false
+  }
+
   thing(kind: string): Thing {
     const thing = this.#things.get(kind)
     if (!thing) throw new Error(`no capability says how to find a ${kind}`)

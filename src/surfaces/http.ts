@@ -8,6 +8,7 @@ import type { Feed, Ledger } from '../kernel/log.ts'
 import type { Lane, Principal } from '../kernel/policy.ts'
 import type { Health } from '../ports/daemon.ts'
 import { jsonBody } from './body.ts'
+import { EXECUTE, type Executed, execute, refusedWith } from './execute.ts'
 import type { McpSurface } from './mcp.ts'
 import type { Metrics } from './metrics.ts'
 import { openApi } from './openapi.ts'
@@ -35,6 +36,7 @@ type Ctx = Context<Env>
 
 /** The methods that go through the kernel's door. */
 const MCP_CALLS = new Set(['tools/call', 'resources/read'])
+const CHALLENGE = 'Bearer realm="signalbox"'
 const LOOPBACK = ['localhost', '127.0.0.1', '[::1]']
 
 export function createHttp(parts: HttpParts): Hono<Env> {
@@ -45,22 +47,22 @@ export function createHttp(parts: HttpParts): Hono<Env> {
     const foreign = foreignSource(c, hosts)
     if (foreign) {
       parts.kernel.parts.countRefusal(sourceOf(c), 'FOREIGN_SOURCE')
-      return answerError(c, { code: 'PERMISSION_DENIED', message: foreign }, 403)
+      return answerError(c, parts, { code: 'PERMISSION_DENIED', message: foreign }, 403)
     }
     await next()
     harden(c)
   })
   app.onError((error, c) => {
-    if (error instanceof Refusal) return answerError(c, error.body)
-    if (error instanceof TransientFault) return answerError(c, { code: 'TRANSIENT_ERROR', message: CODES.TRANSIENT_ERROR.meaning })
+    if (error instanceof Refusal) return answerError(c, parts, error.body)
+    if (error instanceof TransientFault) return answerError(c, parts, { code: 'TRANSIENT_ERROR', message: CODES.TRANSIENT_ERROR.meaning })
     // A client that hung up is no failure of ours, and a storm of them must not fill the log.
     if (!c.req.raw.signal.aborted) parts.log('request failed', { path: c.req.path, error: String(error) })
-    return answerError(c, { code: 'INTERNAL_ERROR', message: 'Signalbox failed on this request.' })
+    return answerError(c, parts, { code: 'INTERNAL_ERROR', message: 'Signalbox failed on this request.' })
   })
   app.notFound((c) => {
     const page = ['GET', 'HEAD'].includes(c.req.method) ? parts.pages?.(c.req.path, c.req.header('accept') ?? '') : undefined
     if (page) return c.body(page.body, 200, page.headers)
-    return answerError(c, {
+    return answerError(c, parts, {
       code: 'RESOURCE_NOT_FOUND',
       message: `There is nothing at ${c.req.method} ${c.req.path.slice(0, 100)}.`,
       hint: 'Tools are at POST /api/tools/<name>, MCP at /mcp, events at GET /api/events.',
@@ -104,7 +106,7 @@ export function createHttp(parts: HttpParts): Hono<Env> {
 
   app.post('/api/tools/:name', async (c) => {
     const secret = bearer(c)
-    if (!secret) return answerError(c, refused(parts, c))
+    if (!secret) return answerError(c, parts, refused(parts, c))
     const input = await jsonBody(c.env.incoming)
     const answer = await parts.kernel.invoke({
       tool: c.req.param('name'),
@@ -118,7 +120,7 @@ export function createHttp(parts: HttpParts): Hono<Env> {
       signal: c.req.raw.signal,
       holdMs: parts.holdMs,
     })
-    return answerJson(c, answer)
+    return answerJson(c, parts, answer)
   })
 
   app.get('/api/events', async (c) => {
@@ -132,8 +134,18 @@ export function createHttp(parts: HttpParts): Hono<Env> {
     return RESPONSE_ALREADY_SENT
   })
 
+  app.post(EXECUTE, async (c) => {
+    const secret = bearer(c)
+    if (!secret) return answerError(c, parts, refused(parts, c))
+    const body = await jsonBody(c.env.incoming)
+    // A token that has ended is refused at the door, where that is recorded.
+    const proof = await parts.kernel.authenticate(secret)
+    const how = { surface: surfaceOf(c), lane: laneOf(c), source: sourceOf(c), signal: c.req.raw.signal, holdMs: parts.holdMs }
+    return answerExecuted(c, await execute(parts.kernel, { ...how, secret, proof, body }))
+  })
+
   app.all('/mcp', async (c) => {
-    if (!bearer(c)) return answerError(c, refused(parts, c))
+    if (!bearer(c)) return answerError(c, parts, refused(parts, c))
     // Read before the token is asked for: the call must not go by what was true when a slow client began to send it.
     const body = c.req.method === 'POST' ? await jsonBody(c.env.incoming) : undefined
     const found = await requirePrincipal(c, parts)
@@ -210,17 +222,24 @@ function bearer(c: Ctx): string | undefined {
   return /^Bearer ([\w.~+/-]{1,200}=*)$/i.exec(c.req.header('authorization') ?? '')?.[1]
 }
 
-function answerJson(c: Ctx, answer: Answer): Response {
+function answerJson(c: Ctx, parts: HttpParts, answer: Answer): Response {
   if (answer.ok) return c.json({ ok: true, result: answer.value })
   if (answer.shaped) return c.json(answer.shaped, CODES[answer.error.code].status as never)
-  return answerError(c, answer.error)
+  return answerError(c, parts, answer.error)
 }
 
-function answerError(c: Ctx, error: ErrorBody, status: number = CODES[error.code].status): Response {
+function answerError(c: Ctx, { kernel }: HttpParts, error: ErrorBody, status: number = CODES[error.code].status): Response {
+  if (c.req.path === EXECUTE) return answerExecuted(c, refusedWith(kernel, error, ''))
   const retry = error.details?.retry_after_seconds
-  if (status === 401) c.header('www-authenticate', 'Bearer realm="signalbox"')
+  if (status === 401) c.header('www-authenticate', CHALLENGE)
   if (typeof retry === 'number') c.header('retry-after', String(retry))
   return c.json({ ok: false, error }, status as never)
+}
+
+function answerExecuted(c: Ctx, { status, body, retrySeconds }: Executed): Response {
+  if (status === 401) c.header('www-authenticate', CHALLENGE)
+  if (retrySeconds !== undefined) c.header('retry-after', String(retrySeconds))
+  return c.json(body, status as never)
 }
 
 /** A person's own token is the admin lane here; a client may ask for less. */

@@ -3,6 +3,7 @@ import { CODES, type Code, type ErrorBody } from '../kernel/error.ts'
 import type { Registry } from '../kernel/registry.ts'
 import { EventView } from '../kernel/schema.ts'
 import type { Tool } from '../kernel/tool.ts'
+import { EXECUTE } from './execute.ts'
 
 type Json = Record<string, unknown>
 
@@ -121,6 +122,19 @@ function daemonPaths(): Json {
         ...refusals([...GET_CODES, 'INVALID_CURSOR', 'RESOURCE_NOT_FOUND']),
       },
     }),
+    [EXECUTE]: {
+      post: {
+        operationId: 'execute',
+        tags: ['daemon'],
+        summary: "A tool by its name in the dialect `factory`, in that document's envelope",
+        parameters: [{ $ref: '#/components/parameters/lane' }],
+        requestBody: { required: true, content: { 'application/json': { schema: REQUESTED } } },
+        responses: {
+          200: jsonResponse('Done', EXECUTED),
+          ...Object.fromEntries(EXECUTE_STATUSES.map((status) => [status, jsonResponse('Refused or failed', NOT_EXECUTED)])),
+        },
+      },
+    },
     '/api/openapi.json': get('describe', 'This description', {
       responses: { 200: jsonResponse('OpenAPI 3.1', { type: 'object' }), ...refusals(GET_CODES) },
     }),
@@ -135,6 +149,44 @@ function daemonPaths(): Json {
       },
     }),
   }
+}
+
+const EXECUTE_STATUSES = [400, 401, 403, 404, 409, 500, 503]
+
+const REQUESTED = {
+  type: 'object',
+  properties: {
+    agentId: { type: 'string', description: 'Id or handle: the caller, or the agent for which a person acts' },
+    toolName: { type: 'string' },
+    input: { type: 'object' },
+  },
+  required: ['toolName'],
+  additionalProperties: false,
+}
+
+const TIMESTAMP = { type: 'string', format: 'date-time' }
+
+const EXECUTED = {
+  type: 'object',
+  properties: { success: { const: true }, data: { type: 'object' }, timestamp: TIMESTAMP },
+  required: ['success', 'data', 'timestamp'],
+  additionalProperties: false,
+}
+
+const NOT_EXECUTED = {
+  type: 'object',
+  properties: {
+    success: { const: false },
+    error: {
+      type: 'object',
+      properties: { code: { type: 'string' }, message: { type: 'string' }, details: { type: 'object' } },
+      required: ['code', 'message', 'details'],
+      additionalProperties: false,
+    },
+    timestamp: TIMESTAMP,
+  },
+  required: ['success', 'error', 'timestamp'],
+  additionalProperties: false,
 }
 
 const LISTED_TOOL = {

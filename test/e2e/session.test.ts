@@ -182,16 +182,11 @@ describe.skipIf(leftOut('tmux', 'terminals'))('a terminal with a real daemon', (
       stderr: expect.stringContaining(`signalbox session open --task-id ${task}`),
     })
     expect(await daemon.cli(['attach'])).toMatchObject({ code: 2, stderr: expect.stringContaining('Name one task') })
-    const { handle: auto } = await daemon.call('task_create', {
-      project_id: (await daemon.call('task_get', { task_id: task })).task.project_id,
-      title: 'alone',
-    })
-    expect(await daemon.cli(['attach', auto])).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining(`signalbox transcript read ${auto}`),
-    })
     const { session } = await daemon.call('session_open', { task_id: task })
     expect(await daemon.cli(['attach', task])).toMatchObject({ code: 0, stdout: `${session.attach}\n` })
+    const { handle, assignee_id } = (await daemon.call('task_get', { task_id: task })).task
+    const asAgent = { headers: { 'signalbox-act-for': assignee_id } }
+    expect((await daemon.post('agent_me', {}, daemon.token, asAgent)).result).toMatchObject({ session_name: handle })
     const socket = join(site.folder, 'mine')
     const { SIGNALBOX_PORT: _, ...env } = daemon.env
     const mine = (...command: string[]) => execFileSync('tmux', ['-S', socket, '-f', '/dev/null', ...command], { encoding: 'utf8', env })

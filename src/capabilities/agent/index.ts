@@ -58,7 +58,7 @@ export const agent = defineCapability({
   resources: [{ uri: 'signalbox://me', name: 'me', description: 'Your identity, scope and current task', tool: 'agent_me' }],
 })
 
-export { type AgentFacts, askAboutAgents, factsOf } from './about.ts'
+export { type AgentFacts, askAboutAgents, askForTerminals, factsOf } from './about.ts'
 export { createIdentity, ensureOwner } from './identity.ts'
 export { AgentView, tokenEnded, tokenRotated } from './schema.ts'
 export { hashOf, newSecret } from './secret.ts'

@@ -7,7 +7,7 @@ import type { Tx } from '../../kernel/storage.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { nextNumber, slug, uniqueHandle } from '../handle.ts'
 import { ProjectId } from '../ids.ts'
-import { type AgentFacts, factsOf } from './about.ts'
+import { type AgentFacts, factsOf, sessionOf } from './about.ts'
 import { REDEEM, tokenRow } from './identity.ts'
 import {
   AgentId,
@@ -118,7 +118,10 @@ export const me = defineTool({
     epic_id: z.string().nullable(),
     worktree: z.string().nullable(),
     branch: z.string().nullable(),
-    last_active_at: Timestamp.nullable(),
+    session_name: z.string().nullable().describe('What `signalbox attach` shows of you'),
+    last_active_at: Timestamp.nullable().describe('When you called last, before this'),
+    created_at: Timestamp.nullable(),
+    updated_at: Timestamp.nullable(),
   }),
   example: {},
   impact: 'read',
@@ -128,7 +131,6 @@ export const me = defineTool({
     const { principal } = ctx
     const row = principal.kind === 'agent' ? await agentStore(ctx.view).agent(principal.id) : undefined
     const facts = row && (await factsOf(ctx.view, [row]))(row)
-    const scope = row ?? { project_id: null, task_id: null, epic_id: null }
     return {
       id: principal.id,
       kind: principal.kind,
@@ -137,12 +139,15 @@ export const me = defineTool({
       role: principal.role ?? null,
       profile: principal.profile,
       state: row && facts ? await stateOf(ctx.view, row, facts, ctx.now) : null,
-      project_id: scope.project_id,
-      task_id: scope.task_id,
-      epic_id: scope.epic_id,
+      project_id: row?.project_id ?? null,
+      task_id: row?.task_id ?? null,
+      epic_id: row?.epic_id ?? null,
       worktree: facts?.worktree ?? null,
       branch: facts?.branch ?? null,
+      session_name: row && facts ? await sessionOf(ctx.view, row, facts) : null,
       last_active_at: isoOrNull(await agentStore(ctx.view).lastActive(principal.id)),
+      created_at: isoOrNull(row?.created_at ?? null),
+      updated_at: isoOrNull(row?.updated_at ?? null),
     }
   },
 })

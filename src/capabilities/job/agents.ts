@@ -106,7 +106,8 @@ async function about(view: Tx, agent: AgentRow): Promise<AgentFacts> {
   const [task, work] = agent.task_id ? [await taskStore(view).find(agent.task_id), await workOf(view, agent.task_id)] : []
   const last = await runStore(view).lastOfAgent(agent.id)
   const managed = last !== undefined || task?.lead === 1
-  const place = { worktree: work?.path ?? null, branch: work?.branch ?? null }
+  const session = managed && task ? handleOf(task) : null
+  const place = { worktree: work?.path ?? null, branch: work?.branch ?? null, session }
   if (!managed) return { state: task?.status === 'REVIEW' ? 'WAITING_REVIEW' : undefined, managed, ...place }
   return { state: await observed(view, agent, task, last), managed, ...place }
 }

@@ -20,6 +20,7 @@ export const Body = text(20_000)
 export const LetterView = z.strictObject({
   id: MailId,
   from: z.string().describe('The handle of the sender'),
+  from_role: z.string().nullable().describe('Of an agent'),
   subject: z.string(),
   importance: Importance,
   sent_at: Timestamp,

@@ -7,7 +7,7 @@ import type { Tx } from '../../kernel/storage.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { agentStore } from '../agent/index.ts'
 import { AgentId, MailId, ProjectId, ThreadId } from '../ids.ts'
-import { nameOf } from './names.ts'
+import { type Known, nameOf, whoIs } from './names.ts'
 import { addressesOf, fingerprintOf, notMine, requireNew, requireRoom } from './rules.ts'
 import { asSubject, Body, HUMAN, Importance, LetterView, mailAcked, mailRead, Subject, SYSTEM_SENDER } from './schema.ts'
 import { type Letter, sendLetter } from './send.ts'
@@ -266,17 +266,18 @@ async function requireLetter(tx: Tx, id: string): Promise<LetterRow> {
 }
 
 async function shown(view: Tx, rows: LetterRow[], most = Number.POSITIVE_INFINITY): Promise<z.output<typeof LetterView>[]> {
-  const names = new Map<string, string>()
-  for (const id of new Set(rows.flatMap((row) => [row.from_id, row.to_id]))) names.set(id, await nameOf(view, id))
-  return rows.map((row) => letterView(row, names, most))
+  const known = new Map<string, Known>()
+  for (const id of new Set(rows.flatMap((row) => [row.from_id, row.to_id]))) known.set(id, await whoIs(view, id))
+  return rows.map((row) => letterView(row, (id) => known.get(id) ?? { handle: id, role: null }, most))
 }
 
-function letterView(row: LetterRow, names: Map<string, string>, most: number): z.output<typeof LetterView> {
+function letterView(row: LetterRow, who: (id: string) => Known, most: number): z.output<typeof LetterView> {
   const { id, thread_id, in_reply_to, from_id, to_id, project_id, epic_id, task_id, subject, body, importance, read_by, acked_by } = row
   const cut = body.length > most
   return {
     id,
-    from: names.get(from_id) ?? from_id,
+    from: who(from_id).handle,
+    from_role: who(from_id).role,
     subject,
     importance,
     sent_at: iso(row.created_at),
@@ -285,7 +286,7 @@ function letterView(row: LetterRow, names: Map<string, string>, most: number): z
     needs_ack: row.needs_ack === 1,
     body: cut ? body.slice(0, most).toWellFormed() : body,
     cut,
-    to: names.get(to_id) ?? to_id,
+    to: who(to_id).handle,
     from_id,
     to_id,
     thread_id,

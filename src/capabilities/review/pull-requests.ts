@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { refuse } from '../../kernel/error.ts'
 import { defineEvent } from '../../kernel/event.ts'
 import { iso, isoOrNull, Timestamp } from '../../kernel/schema.ts'
+import type { Tx } from '../../kernel/storage.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { nextNumber } from '../handle.ts'
 import { EpicId, PrId, TaskId } from '../ids.ts'
@@ -96,6 +97,11 @@ export function prView(row: PrRow, address: string): z.output<typeof PrView> {
     updated_at: iso(row.updated_at),
     merged_at: isoOrNull(row.merged_at),
   }
+}
+
+export async function pullRequestOf(tx: Tx, task: string, address: string) {
+  const row = await prStore(tx).ofTask(task)
+  return row && { id: row.id, number: row.number, state: row.state, url: prUrl(row, address) }
 }
 
 /** A pull request of ours is shown by the page of what it is about. */

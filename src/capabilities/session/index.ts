@@ -1,10 +1,12 @@
 import { defineCapability, setting } from '../../kernel/capability.ts'
 import { text } from '../../kernel/schema.ts'
+import type { Tx } from '../../kernel/storage.ts'
 import { closeSession, launchSession, promptSession, typeInto } from './effects.ts'
 import { follower } from './follow.ts'
 import { migrations } from './migrations.ts'
 import { delivered, ended, prepared, readied, started, taskOver, typed } from './reports.ts'
 import { sessionClosed, sessionClosing, sessionOpened, sessionOpening, sessionPrompted, sessionTyped } from './schema.ts'
+import { sessionStore } from './store.ts'
 import { close, exists, open, read, type } from './tools.ts'
 
 export const session = defineCapability({
@@ -21,3 +23,8 @@ export const session = defineCapability({
 
 export { sessionAttention } from './attention.ts'
 export { openSession } from './rules.ts'
+
+/** The name of the terminal that an agent is in. */
+export async function terminalOf(tx: Tx, agent: string): Promise<string | undefined> {
+  return (await sessionStore(tx).ofAgent(agent))?.name
+}

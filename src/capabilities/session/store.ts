@@ -45,6 +45,9 @@ export function sessionStore(tx: Tx) {
     lastOf: (task: string) =>
       db.selectFrom('sessions').selectAll().where('task_id', '=', task).orderBy('id', 'desc').limit(1).executeTakeFirst(),
 
+    ofAgent: (agent: string) =>
+      db.selectFrom('sessions').selectAll().where('agent_id', '=', agent).where('state', 'in', LIVING).orderBy('id').executeTakeFirst(),
+
     livingOf: (task: string) =>
       db.selectFrom('sessions').selectAll().where('task_id', '=', task).where('state', 'in', LIVING).orderBy('id').executeTakeFirst(),
 

@@ -19,16 +19,26 @@ export interface CallRow {
   duration_ms: number
 }
 
+export interface DecisionRow {
+  id: string
+  author: string
+  task_id: string | null
+  title: string
+  body: string
+  at: number
+}
+
 interface Tables {
   settings: { key: string; value: string; changed_at: number; changed_by: string }
-  decisions: { id: string; author: string; task_id: string | null; title: string; body: string; at: number }
+  decisions: DecisionRow
   calls: CallRow
 }
 
 export interface CallFilter {
   principal?: string
   tool?: string
-  outcome?: string
+  outcomes?: string[]
+  exceptKind?: string
 }
 
 export function systemStore(tx: Tx) {
@@ -45,13 +55,15 @@ export function systemStore(tx: Tx) {
     },
     dropSetting: (key: string) => db.deleteFrom('settings').where('key', '=', key).execute(),
 
-    insertDecision: (row: Tables['decisions']) => db.insertInto('decisions').values(row).execute(),
+    insertDecision: (row: DecisionRow) => db.insertInto('decisions').values(row).execute(),
+    decisions: async (ids: string[]) => (ids.length ? db.selectFrom('decisions').selectAll().where('id', 'in', ids).execute() : []),
 
     calls: (filter: CallFilter, before: number, limit: number) => {
       let query = db.selectFrom('calls').selectAll().where('seq', '<', before).orderBy('seq', 'desc').limit(limit)
       if (filter.principal) query = query.where('principal', '=', filter.principal)
       if (filter.tool) query = query.where('tool', '=', filter.tool)
-      if (filter.outcome) query = query.where('outcome', '=', filter.outcome)
+      if (filter.outcomes) query = query.where('outcome', 'in', filter.outcomes)
+      if (filter.exceptKind) query = query.where('principal_kind', '!=', filter.exceptKind)
       return query.execute()
     },
   }

@@ -1,6 +1,9 @@
-import { describe, expect } from 'vitest'
+import { describe, expect, onTestFinished } from 'vitest'
+import { z } from 'zod'
 import { ROLE_NAMES } from '../../kernel/policy.ts'
-import { type Caller, type TestApp, test } from '../../testing/app.ts'
+import { defineTool } from '../../kernel/tool.ts'
+import { type Caller, openTestApp, type TestApp, test } from '../../testing/app.ts'
+import { withProbe } from '../../testing/probe.ts'
 import { until } from '../../testing/signals.ts'
 
 type Call = { id: string; tool: string; outcome: string; principal: string; input: unknown; output: unknown }
@@ -52,6 +55,135 @@ describe('decisions', () => {
     expect(await worker.refused('decision_log', { title: 'x', body: 'y', task_id: other.id })).toMatchObject({ code: 'PERMISSION_DENIED' })
     expect(await worker.call('decision_log', { title: 'x', body: 'y', task_id: mine.handle })).toMatchObject({ log_id: expect.any(String) })
     expect(await app.owner.call('decision_log', { title: 'x', body: 'y', task_id: other.id })).toMatchObject({ log_id: expect.any(String) })
+  })
+})
+
+describe('the decision log', () => {
+  const log = async (caller: Caller, input: Record<string, unknown> = {}) => (await caller.call('decision_list', input)).decisions
+
+  test('[Y12] a call is its invocation and its result', async ({ app }) => {
+    const task = await app.task()
+    const worker = await app.worker(task.id)
+    const note = { task_id: task.id, body: 'hello' }
+    const { note_id } = await worker.call('task_note', note)
+    expect(await log(app.owner, { principal: worker.handle })).toEqual([
+      {
+        id: expect.stringMatching(/^call_.*\.result$/),
+        kind: 'result',
+        agent_id: worker.id,
+        decision: 'Tool result: task_note',
+        reasoning: 'Automatic tool result log',
+        context: { note_id, task_id: task.id, at: expect.any(String) },
+        timestamp: expect.any(String),
+      },
+      {
+        id: expect.stringMatching(/^call_.*\.invocation$/),
+        kind: 'invocation',
+        agent_id: worker.id,
+        decision: 'Invoked tool: task_note',
+        reasoning: 'Automatic tool invocation log',
+        context: note,
+        timestamp: expect.any(String),
+      },
+    ])
+  })
+
+  test('[Y12] refused and failed ones too, with the message, and the stack where there is one', async () => {
+    const broken = defineTool({
+      name: 'probe_break',
+      title: 'Break',
+      description: 'Fails every time.',
+      input: z.strictObject({}),
+      output: z.strictObject({}),
+      impact: 'write',
+      profile: 'viewer',
+      run: async () => {
+        throw new Error('the roof fell in')
+      },
+    })
+    const app = await openTestApp({ capabilities: withProbe([broken]) })
+    onTestFinished(() => app.close())
+    const worker = await app.agent('worker')
+    await worker.refused('probe_break')
+    await worker.refused('task_delete', { task_id: 'T-1' })
+    await worker.refused('no_such_tool')
+    await worker.refused('task_note', { body: 7 })
+    expect(await log(worker)).toMatchObject([
+      { kind: 'error', decision: 'Tool error: task_note', reasoning: 'Automatic tool error log', context: { code: 'INVALID_INPUT' } },
+      { kind: 'invocation', decision: 'Invoked tool: task_note', context: { body: 7 } },
+      { kind: 'error', decision: 'Tool error: no_such_tool', context: { code: 'TOOL_NOT_FOUND' } },
+      { kind: 'invocation', decision: 'Invoked tool: no_such_tool' },
+      { kind: 'error', decision: 'Tool error: task_delete', context: { code: 'PERMISSION_DENIED' } },
+      { kind: 'invocation', decision: 'Invoked tool: task_delete' },
+      {
+        kind: 'error',
+        decision: 'Tool error: probe_break',
+        context: { code: 'INTERNAL_ERROR', message: expect.any(String), stack: expect.stringContaining('the roof fell in') },
+      },
+      { kind: 'invocation', decision: 'Invoked tool: probe_break' },
+    ])
+  })
+
+  test('[Y12] a logged decision stands between, once', async ({ app }) => {
+    const worker = await app.agent('worker')
+    const decision = { title: 'Use SQLite', body: 'One machine is enough.', idempotency_key: 'k' }
+    const { log_id } = await worker.call('decision_log', decision)
+    const entries = await log(worker)
+    expect(entries.map(({ kind }: { kind: string }) => kind)).toEqual(['result', 'manual', 'invocation'])
+    expect(entries[1]).toMatchObject({ id: log_id, decision: 'Use SQLite', reasoning: 'One machine is enough.', context: null })
+    await worker.call('decision_log', decision)
+    expect((await log(worker, { kind: 'manual' })).length).toBe(1)
+  })
+
+  test('[Y12] under the name that was used; a dialect whose document asks for it keeps what a read answered', async ({ app }) => {
+    const worker = await app.agent('worker')
+    await worker.call('mcp__agent__get_status', {}, { dialect: 'factory' })
+    await worker.call('agent_me')
+    await app.reopen()
+    expect(await log(app.owner, { principal: worker.id })).toMatchObject([
+      { decision: 'Tool result: agent_me', context: null },
+      { decision: 'Invoked tool: agent_me' },
+      { decision: 'Tool result: mcp__agent__get_status', context: { id: worker.id, role: 'worker' } },
+      { decision: 'Invoked tool: mcp__agent__get_status', context: {} },
+    ])
+  })
+
+  test('[Y13] a read stands where it was made, though it is written down later', async ({ app }) => {
+    const task = await app.task()
+    const agent = await app.agent('orchestrator')
+    await agent.call('agent_me')
+    // Its clock is in milliseconds.
+    const now = app.app.host.now()
+    await until(() => app.app.host.now() > now)
+    await agent.call('task_note', { task_id: task.id, body: 'x' })
+    await until(async () => (await tail(app.owner, { tool: 'agent_me' })).length > 0)
+    expect((await log(app.owner, { principal: agent.id, kind: 'result' })).map(({ decision }: { decision: string }) => decision)).toEqual([
+      ...['Tool result: task_note', 'Tool result: agent_me'],
+    ])
+  })
+
+  test('[Y13] an agent sees its own, people all; of one kind; in pages', async ({ app }) => {
+    const task = await app.task()
+    const [ann, bob] = [await app.agent('orchestrator', { name: 'Ann' }), await app.agent('orchestrator', { name: 'Bob' })]
+    for (let i = 0; i < 5; i++) await ann.call('task_note', { task_id: task.id, body: String(i) })
+    await bob.refused('task_note', {})
+    expect(await ann.refused('decision_list', { principal: 'bob' })).toMatchObject({ code: 'PERMISSION_DENIED' })
+    const authors = async (caller: Caller) => new Set((await log(caller)).map((entry: { agent_id: string }) => entry.agent_id))
+    expect(await authors(ann)).toEqual(new Set([ann.id]))
+    expect(await authors(app.owner)).toEqual(new Set([ann.id, bob.id, app.owner.id]))
+    expect(await log(app.owner, { kind: 'error' })).toMatchObject([{ agent_id: bob.id }])
+    expect((await log(ann, { kind: 'invocation' })).map((entry: { context: { body: string } }) => entry.context.body)).toEqual([
+      ...['4', '3', '2', '1', '0'],
+    ])
+    const seen: string[] = []
+    for (let before: string | undefined; ; ) {
+      const page = await app.owner.call('decision_list', { principal: 'ann', limit: 2, ...(before ? { before } : {}) })
+      seen.push(...page.decisions.map((entry: { id: string }) => entry.id))
+      if (!page.next) break
+      before = page.next
+    }
+    expect(seen).toEqual((await log(app.owner, { principal: 'ann' })).map((entry: { id: string }) => entry.id))
+    expect(new Set(seen).size).toBe(10)
   })
 })
 

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { calledAs } from '../../kernel/audit.ts'
 import type { SettingDefinition } from '../../kernel/capability.ts'
 import { refuse } from '../../kernel/error.ts'
 import { defineEvent, type EventFilter } from '../../kernel/event.ts'
@@ -14,11 +15,10 @@ import {
   Timestamp,
   text,
 } from '../../kernel/schema.ts'
-import type { Tx } from '../../kernel/storage.ts'
 import { defineTool } from '../../kernel/tool.ts'
-import { agentStore } from '../agent/index.ts'
 import { ProjectId, TaskId } from '../ids.ts'
 import { projectOfTask } from '../task/index.ts'
+import { principalId } from './names.ts'
 import { type CallRow, systemStore } from './store.ts'
 import '../../ports/daemon.ts'
 
@@ -94,6 +94,7 @@ const CallView = z.strictObject({
   surface: z.string(),
   dialect: z.string().nullable(),
   tool: z.string(),
+  called_as: z.string().describe('The name that the caller used'),
   outcome: z.enum(['ok', 'replayed', 'refused', 'failed']),
   code: z.string().nullable(),
   input: z.unknown(),
@@ -120,7 +121,7 @@ export const audit = defineTool({
     const own = ctx.principal.kind === 'agent' ? ctx.principal.id : undefined
     const asked = input.principal && (await principalId(ctx.view, input.principal))
     if (own && asked && asked !== own) return refuse('PERMISSION_DENIED', 'You see your own calls only.')
-    const filter = { principal: own ?? asked, tool: input.tool, outcome: input.outcome }
+    const filter = { principal: own ?? asked, tool: input.tool, outcomes: input.outcome && [input.outcome] }
     const rows = await systemStore(ctx.view).calls(filter, Number(input.before ?? Number.MAX_SAFE_INTEGER), input.limit)
     return { calls: rows.map(callView), next: rows.length === input.limit ? String(rows.at(-1)?.seq) : null }
   },
@@ -269,15 +270,10 @@ export const waitForEvents = defineTool({
   },
 })
 
-/** Agents and people share one space of handles; what is neither is taken as an id, such as `system`. */
-async function principalId(view: Tx, ref: string): Promise<string> {
-  const store = agentStore(view)
-  return ((await store.agent(ref)) ?? (await store.person(ref)))?.id ?? ref
-}
-
 function callView(row: CallRow): z.output<typeof CallView> {
-  const { id, principal, acting_person, lane, surface, dialect, tool, code, duration_ms } = row
+  const { id, principal, acting_person, lane, surface, tool, code, duration_ms } = row
+  const { dialect, name: called_as } = calledAs(row)
   const outcome = row.outcome as z.output<typeof CallView>['outcome']
   const payload = { input: JSON.parse(row.input) as unknown, output: JSON.parse(row.output) as unknown }
-  return { id, at: iso(row.at), principal, acting_person, lane, surface, dialect, tool, outcome, code, ...payload, duration_ms }
+  return { id, at: iso(row.at), principal, acting_person, lane, surface, dialect, tool, called_as, outcome, code, ...payload, duration_ms }
 }

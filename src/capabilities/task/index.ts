@@ -46,10 +46,10 @@ export type { AttentionSource } from './attention.ts'
 export { askForAttention } from './attention.ts'
 export { askForEpics, type EpicFacts, epicOf } from './epic.ts'
 export { about, giveTo, handleOf, isOpen, requireTask, requireUnblocked, touched, transition, withinTask } from './rules.ts'
-export { Body, Description, type Status, TaskSummary, Title, taskNoted } from './schema.ts'
+export { Body, Description, type Status, TaskSummary, TaskView, Title, taskNoted } from './schema.ts'
 export { type NoteRow, type TaskRow, taskStore } from './store.ts'
 export { createTask } from './tools.ts'
-export { summaries } from './view.ts'
+export { fullView, summaries } from './view.ts'
 
 /** Where something lies that belongs to a task: a job, a run, its work. */
 export async function whereabouts(tx: Tx, row: { task_id: string; project_id: string }): Promise<Record<string, string>> {

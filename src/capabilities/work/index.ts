@@ -5,11 +5,11 @@ import { migrations } from './migrations.ts'
 import { failed, made, removed, restored } from './reports.ts'
 import { Strategy, workFailed, workMade, workRemoved, workRescued, workRestored } from './schema.ts'
 import { workStore } from './store.ts'
-import { collect, diff, list, listRescues, readFile, undo } from './tools.ts'
+import { collect, diff, get, list, listRescues, readFile, undo } from './tools.ts'
 
 export const work = defineCapability({
   name: 'work',
-  tools: [diff, readFile, list, listRescues, undo, collect, made, removed, restored, failed],
+  tools: [diff, readFile, get, list, listRescues, undo, collect, made, removed, restored, failed],
   migrations,
   events: [workMade, workRemoved, workRescued, workRestored, workFailed],
   effects: [removeWork, undoWork],
@@ -34,6 +34,7 @@ export const work = defineCapability({
 export { makeWorktree } from './effects.ts'
 export { nameOf } from './names.ts'
 export { placeOf, planWork, workOf, workPlan } from './plan.ts'
+export { askForPullRequests } from './pull-request.ts'
 export { inUse, type KeepReason } from './rules.ts'
 export { WorkPlan, workFailed, workMade, workRemoved } from './schema.ts'
 export type { WorkRow } from './store.ts'

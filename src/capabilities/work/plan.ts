@@ -38,7 +38,8 @@ export async function planWork(ctx: RunContext, task: Task, repoId?: string): Pr
     task_id: task.id,
     repo_id: repo.id,
     project_id: task.project_id,
-    ...nameOf(id, task.title),
+    // By the task: whoever makes one can say where its work will be.
+    ...nameOf(task.id, task.title),
     path: null,
     base_branch: epic?.branch ?? task.base_branch ?? repo.base_branch,
     base_from: epic?.base_branch ?? null,

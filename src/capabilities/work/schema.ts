@@ -33,6 +33,16 @@ export const FileChange = z.strictObject({
   removed: z.int().nullable(),
 })
 
+export const WorkPlace = z.strictObject({
+  name: z.string(),
+  state: WorkStateName,
+  path: z.string().nullable().describe('Once it was made, and until it is taken away'),
+  branch: z.string(),
+  base_branch: z.string(),
+})
+
+export const PullRequest = z.strictObject({ id: z.string(), number: z.int(), state: z.string(), url: z.string() })
+
 export const WorkView = z.strictObject({
   id: WorkId,
   task_id: z.string(),

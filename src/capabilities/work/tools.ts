@@ -5,12 +5,14 @@ import { defineTool, type LookContext, type RunContext, type WatchContext } from
 import { GitRefusal, type Place, type WorkState } from '../../ports/git.ts'
 import { ProjectId, TaskId } from '../ids.ts'
 import { currentProject } from '../project/index.ts'
-import { handleOf, type TaskRow, taskStore } from '../task/index.ts'
+import { fullView, handleOf, requireTask, type TaskRow, TaskView, taskStore } from '../task/index.ts'
 import { removeWork, undoWork } from './effects.ts'
 import { placeOf, workPlan } from './plan.ts'
+import { pullRequestOf } from './pull-request.ts'
 import { checkMayReadFiles, reasonToKeep, requireFree } from './rules.ts'
-import { FileChange, RescueView, WorkView, workFailed, workRestored } from './schema.ts'
+import { FileChange, PullRequest, RescueView, WorkPlace, WorkView, workFailed, workRestored } from './schema.ts'
 import { type WorkRow, workStore } from './store.ts'
+import '../../ports/daemon.ts'
 
 const MOST_BYTES = 1_000_000
 const MOST_COLLECTED = 200
@@ -73,6 +75,27 @@ export const readFile = defineTool({
     if ('body' in file) return file
     const content = decoded(file.bytes, file.cut)
     return { task_id: row.task_id, path: input.path, ...content, size_bytes: file.size, cut: file.cut }
+  },
+})
+
+export const get = defineTool({
+  name: 'work_get',
+  title: 'Read a task and its place',
+  description: 'A task with its worktree, branch and pull request, once it has them.',
+  input: z.strictObject({ task_id: TaskId.optional().describe('Default: the task that is yours') }),
+  output: z.strictObject({ task: TaskView, work: WorkPlace.nullable(), pull_request: PullRequest.nullable() }),
+  example: { task_id: 'T-1' },
+  impact: 'read',
+  profile: 'viewer',
+  async look(ctx, input) {
+    const id = input.task_id ?? ctx.principal.scope.task
+    if (!id) return refuse('INVALID_INPUT', 'Which task? None is assigned to you: give task_id.')
+    const row = await workStore(ctx.view).ofTask(id)
+    return {
+      task: await fullView(ctx.view, await requireTask(ctx, id)),
+      work: row ? placeView(row) : null,
+      pull_request: (await pullRequestOf(ctx.view, id, await ctx.ports.daemon.address())) ?? null,
+    }
   },
 })
 
@@ -196,6 +219,10 @@ async function undone(ctx: WatchContext, task_id: string, work_id: string, reque
     events = waited.events
     cursor = events.at(-1)?.cursor ?? cursor
   }
+}
+
+function placeView({ name, state, path, branch, base_branch }: WorkRow): z.output<typeof WorkPlace> {
+  return { name, state, path: state === 'made' ? path : null, branch, base_branch }
 }
 
 async function requireWork(tx: RunContext['tx'], taskId: string): Promise<{ task: TaskRow; row: WorkRow }> {

@@ -114,6 +114,21 @@ const test = base.extend<{ ground: Ground; app: TestApp }>({
 })
 
 describe('a work', () => {
+  test('[W11] is told with its task: none, planned, made', async ({ app, ground }) => {
+    const task = await app.task({ title: 'Add user auth' })
+    const worker = await app.worker(task.id)
+    expect(await worker.call('work_get')).toMatchObject({ task: { id: task.id }, work: null })
+    await ground.start(task.id)
+    const name = `task-${task.id.slice(-8)}-add-user-auth`
+    const work = { name, state: 'made', path: expect.stringContaining(name), branch: `signalbox/${name}`, base_branch: 'main' }
+    expect(await worker.call('work_get')).toMatchObject({ task: { id: task.id }, work })
+    expect(await app.owner.call('work_get', { task_id: task.handle })).toMatchObject({ work })
+    expect(await app.owner.refused('work_get')).toMatchObject({ code: 'INVALID_INPUT' })
+    await app.owner.call('task_close', { task_id: task.id, reason: 'x' })
+    await ground.collected(task.id)
+    expect(await app.owner.call('work_get', { task_id: task.id })).toMatchObject({ work: { ...work, state: 'removed', path: null } })
+  })
+
   test('[W1] is one for a task, however often it is planned, in the repository that somebody named', async ({ app, ground }) => {
     const task = await app.task()
     const planned = await Promise.all([1, 2, 3].map(() => app.owner.call('probe_start', { task_id: task.id })))
