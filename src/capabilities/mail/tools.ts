@@ -6,7 +6,7 @@ import { iso, isoOrNull, PageSize, PageToken, Timestamp } from '../../kernel/sch
 import type { Tx } from '../../kernel/storage.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { agentStore } from '../agent/index.ts'
-import { AgentId, MailId, ProjectId, ThreadId } from '../ids.ts'
+import { AgentId, EpicId, MailId, ProjectId, ThreadId } from '../ids.ts'
 import { type Known, nameOf, whoIs } from './names.ts'
 import { addressesOf, fingerprintOf, notMine, requireNew, requireRoom } from './rules.ts'
 import { asSubject, Body, HUMAN, Importance, LetterView, mailAcked, mailRead, Subject, SYSTEM_SENDER } from './schema.ts'
@@ -38,11 +38,7 @@ export const send = defineTool({
       importance: Importance.default('normal'),
       needs_ack: z.boolean().default(false).describe('Ask the receiver to acknowledge it'),
       project_id: mention(ProjectId).optional().describe('People: whose role is meant'),
-      epic_id: z
-        .string()
-        .regex(/^epic_[0-9a-z]{36}$/, 'expected an id like epic_…')
-        .optional()
-        .describe('People: whose role is meant'),
+      epic_id: mention(EpicId).optional().describe('People: whose role is meant'),
     })
     .refine(
       ({ to_agent_id, to_role, to_human }) => [to_agent_id, to_role, to_human].filter(Boolean).length === 1,
