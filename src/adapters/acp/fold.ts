@@ -4,7 +4,7 @@ import { answer, failure, type Message, notification, readMessage, request } fro
 import { type Complaint, failureOf, reasonOf } from './failure.ts'
 import { Asked, type Call, Initialized, Opened, PROTOCOL_VERSION, Prompted, Update, Updated } from './protocol.ts'
 import { begun, type Doing, type Permission, type State, sending, telling, withState } from './state.ts'
-import { called, calledNow, heard, inputOf, type NameOf, settled, toolName } from './told.ts'
+import { askedInput, called, calledNow, callId, heard, type NameOf, settled, toolName } from './told.ts'
 import { OURS } from './tools-server.ts'
 
 /** What differs from program to program. */
@@ -225,6 +225,8 @@ function asked(doing: Doing, { id, method, params }: Extract<Message, { kind: 'r
   // Whatever else it wants of an editor: a question without an answer would hang it.
   if (!question) return sending(doing, failure(id, METHOD_NOT_FOUND, `Signalbox does not do ${clean(method).slice(0, 100)}.`))
   const permission = permissionOf(id, question, dialect)
+  // Some said before what it would be given, and name only the call here.
+  const announced = doing.state.held.find(({ id }) => id === callId(question.toolCall))
   const told = calledNow(doing, question.toolCall, dialect.nameOf)
   const { approvals } = doing.state.wishes
   if (isOurs(question.toolCall, dialect) || approvals === 'allow') return sending(told, choose(permission, true))
@@ -232,7 +234,12 @@ function asked(doing: Doing, { id, method, params }: Extract<Message, { kind: 'r
   if (approvals === 'deny' || doing.state.stage !== 'working' || waiting.length >= MOST_PERMISSIONS)
     return sending(withState(told, { refused: true }), choose(permission, false))
   if (waiting.some((one) => one.id === permission.id)) return told
-  const event: HarnessEvent = { type: 'approval_asked', id: permission.id, name: permission.name, input: clip(inputOf(question.toolCall)) }
+  const event: HarnessEvent = {
+    type: 'approval_asked',
+    id: permission.id,
+    name: permission.name,
+    input: clip(askedInput(question.toolCall, announced)),
+  }
   return withState(telling(told, event), { permissions: [...waiting, permission] })
 }
 

@@ -318,6 +318,11 @@ describe('claude: permission', () => {
     ])
   })
 
+  test('[H40] what it asks for is told whole, also what a terminal would not show', () => {
+    const life = new Life({ approvals: 'ask' }).says(INIT, ask('r1', { command: 'ls #\u009d0;\u202e\nrm x' }))
+    expect(life.told('approval_asked')[0]?.input).toBe('{"command":"ls #⟨U+009D⟩0;⟨U+202E⟩\\nrm x"}')
+  })
+
   test('[H24] a refusal has its reason', () => {
     const life = new Life().says(INIT, ask('r1'), ask('r2'))
     life.decide('r2', false, 'not today')

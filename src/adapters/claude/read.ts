@@ -1,5 +1,5 @@
 import type { HarnessEvent } from '../../ports/harness.ts'
-import { clean, clip, type Line as Printed, printable } from '../harness-shared/lines.ts'
+import { clean, clip, type Line as Printed, printable, visible } from '../harness-shared/lines.ts'
 import { parsed } from '../harness-shared/rpc.ts'
 import { failureOf, limitOf } from './failures.ts'
 import { answer, askUsage, type Block, isUsage, Line, type Models, type Of, refusal } from './protocol.ts'
@@ -126,8 +126,8 @@ function asked(state: State, { request_id, request }: Of<'control_request'>): Re
     return reply(answer(request_id, { behavior: 'deny', message: 'Too many questions are open; ask again later.' }))
   const input = JSON.stringify(request.input)
   const asked = { ...state.asked, [request_id]: input.length > LONGEST_INPUT ? null : input }
-  const name = clip(clean(request.tool_name))
-  return { state: { ...state, asked }, events: [{ type: 'approval_asked', id: request_id, name, input: clip(clean(input)) }] }
+  const name = clip(visible(request.tool_name))
+  return { state: { ...state, asked }, events: [{ type: 'approval_asked', id: request_id, name, input: clip(visible(input)) }] }
 }
 
 export function unasked(state: State, id: string): State {
@@ -143,7 +143,7 @@ function said(block: Block): HarnessEvent[] {
   if (block.type === 'text' && block.text) return [{ type: 'text', from: 'agent', text: clip(clean(block.text)) }]
   if (block.type === 'thinking' && block.thinking) return [{ type: 'text', from: 'thought', text: clip(clean(block.thinking)) }]
   if (block.type.endsWith('tool_use') && block.id)
-    return [{ type: 'tool_call', id: block.id, name: clip(clean(block.name ?? '')), input: clip(clean(asText(block.input))) }]
+    return [{ type: 'tool_call', id: block.id, name: clip(visible(block.name ?? '')), input: clip(visible(asText(block.input))) }]
   // What the provider's own tools found stands in what the model says.
   return resulted(block)
 }

@@ -1,9 +1,9 @@
 import type { Approvals, HarnessEvent, HarnessState, Step } from '../../ports/harness.ts'
-import { noLine, type OpenLine } from '../harness-shared/lines.ts'
+import { clip, noLine, type OpenLine } from '../harness-shared/lines.ts'
 import { answer, failure, type Message, notification, request } from '../harness-shared/rpc.ts'
 import { newStory, type Story, tellAll } from '../harness-shared/story.ts'
 import { questionOf } from './asking.ts'
-import { begun, changesOf, ended, fieldOf, Item, plain, result, said, textOf } from './items.ts'
+import { begun, changesOf, ended, fieldOf, Item, open as openly, plain, result, said, textOf } from './items.ts'
 import { resetOf, retryOf, troubleOf, waitOf } from './trouble.ts'
 import { Totals, type Used, usedSince } from './usage.ts'
 
@@ -190,7 +190,7 @@ export function tell(state: State, events: HarnessEvent[]): Next {
 const isFirst = ({ type }: HarnessEvent) => type === 'ready'
 
 function short(event: HarnessEvent): HarnessEvent {
-  return event.type === 'text' ? { ...event, text: event.text.slice(0, LONGEST_KEPT).toWellFormed() } : event
+  return event.type === 'text' ? { ...event, text: clip(event.text, 0, LONGEST_KEPT) } : event
 }
 
 /** A line of which only the beginning is here: whoever waits for it must not wait for ever. A command that prints much makes one. */
@@ -203,7 +203,7 @@ export function heardInPart(state: State, text: string): Next | undefined {
   const shown = `It is too long to be shown. It begins: ${beginningOf(text)}`
   if (type === 'agentMessage') return tell(state, when === 'completed' ? [said('agent', shown)] : [])
   if (when === 'completed') return tell(state, [result(item, text.includes('"status":"completed"'), shown)])
-  return tell(state, [{ type: 'tool_call', id: plain(item), name: type, input: plain(shown) }])
+  return tell(state, [{ type: 'tool_call', id: plain(item), name: type, input: openly(shown) }])
 }
 
 const CUT_REQUEST = /^\{(?:"jsonrpc":"2\.0",)?"method":"([\w/]+)","id":(\d{1,9}|"[\w-]{1,200}"),/
@@ -399,7 +399,7 @@ function withItem(state: State, given: unknown, act: (state: State, item: Item) 
 
 function itemStarted(state: State, item: Item): Next {
   const changes = changesOf(item)
-  const kept = changes === undefined ? state.changes : { ...state.changes, [item.id]: changes.slice(0, LONGEST_KEPT).toWellFormed() }
+  const kept = changes === undefined ? state.changes : { ...state.changes, [item.id]: changes }
   return tell({ ...takenUp(state, item), changes: newest(kept, MOST_CHANGES) }, begun(item))
 }
 
