@@ -486,6 +486,11 @@ describe('codex, what it asks', () => {
   test('[H27] what is asked no more cannot be answered', () => {
     const talk = Talk.atWork({ approvals: 'ask' }).hears(COMMAND, notice('serverRequest/resolved', { threadId: 'sub-agent', requestId: 0 }))
     expect(talk.decide('0', true)).toBe(false)
+    expect(talk.events.at(-1)).toMatchObject({ type: 'tool_result', id: '0', ok: false })
+    // Of what was answered it says the same: that is nothing new.
+    const answered = Talk.atWork({ approvals: 'ask' }).hears(COMMAND)
+    answered.decide('0', true)
+    expect(answered.hears(notice('serverRequest/resolved', { requestId: 0 })).events.at(-1)).toMatchObject({ type: 'approval_asked' })
   })
 
   test.each([

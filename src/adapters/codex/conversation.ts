@@ -1,7 +1,7 @@
-import type { Approvals, HarnessEvent, HarnessState, Step } from '../../ports/harness.ts'
+import { type Approvals, type HarnessEvent, type HarnessState, MOST_QUESTIONS, type Step } from '../../ports/harness.ts'
 import { clip, noLine, type OpenLine } from '../harness-shared/lines.ts'
 import { answer, failure, type Message, notification, request } from '../harness-shared/rpc.ts'
-import { newStory, type Story, tellAll } from '../harness-shared/story.ts'
+import { newStory, notAskedAnyMore, type Story, tellAll } from '../harness-shared/story.ts'
 import { questionOf } from './asking.ts'
 import { begun, changesOf, ended, fieldOf, Item, open as openly, plain, result, said, textOf } from './items.ts'
 import { resetOf, retryOf, troubleOf, waitOf } from './trouble.ts'
@@ -75,7 +75,6 @@ export interface State extends HarnessState {
 export type Next = Step & { state: State; send: string[] }
 
 const MOST_LETTERS = 20
-const MOST_WISHES = 50
 const MOST_CHANGES = 20
 const MOST_THREADS = 20
 const MOST_EARLY = 50
@@ -323,7 +322,7 @@ function wished(state: State, { id, method, params }: Extract<Message, { kind: '
   if (!question) return { ...now, send: [failure(id, REFUSED, `Nobody here can answer ${method.slice(0, 100)}.`)] }
   const { yes, no, name, input } = question
   if (state.approvals !== 'ask') return { ...now, send: [answer(id, state.approvals === 'allow' ? yes : no)] }
-  if (Object.keys(state.wishes).length >= MOST_WISHES) return { ...now, send: [answer(id, no)] }
+  if (Object.keys(state.wishes).length >= MOST_QUESTIONS) return { ...now, send: [answer(id, no)] }
   const wish = plain(String(id))
   const wishes = { ...state.wishes, [wish]: { rpc: id, yes, no } }
   return tell({ ...state, wishes }, [{ type: 'approval_asked', id: wish, name, input }])
@@ -334,9 +333,15 @@ type Params = Record<string, unknown>
 /** Sub-agents have threads of their own: what they do is not what the agent does, but they use tokens in its name. */
 function noticed(state: State, method: string, params: Params): Next {
   if (method === 'thread/tokenUsage/updated') return counted(state, params)
-  if (method === 'serverRequest/resolved') return stay({ ...state, wishes: without(state.wishes, plain(textOf(params.requestId))) })
+  if (method === 'serverRequest/resolved') return withdrawn(state, plain(textOf(params.requestId)))
   const isElsewhere = typeof params.threadId === 'string' && params.threadId !== state.thread
   return isElsewhere || !Object.hasOwn(NOTICES, method) ? stay(state) : (NOTICES[method]?.(state, params) ?? stay(state))
+}
+
+/** It says so also of what was answered. */
+function withdrawn(state: State, wish: string): Next {
+  if (!Object.hasOwn(state.wishes, wish)) return stay(state)
+  return tell({ ...state, wishes: without(state.wishes, wish) }, [notAskedAnyMore(wish)])
 }
 
 const NOTICES: Record<string, (state: State, params: Params) => Next> = {
