@@ -1,8 +1,9 @@
+import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { harnessContract } from '../../ports/harness.contract.ts'
 import type { HarnessState } from '../../ports/harness.ts'
-import { launchOf } from '../../testing/harness.ts'
+import { launchOf, temporaryFolder } from '../../testing/harness.ts'
 import { loadTape } from '../../testing/tapes.ts'
 import { begin, feed } from '../acp/literal.ts'
 import { gemini } from './index.ts'
@@ -130,6 +131,16 @@ describe('gemini', () => {
       '  (999 more that stay as they are)',
     ])
   })
+
+  test.each(['.env', '.gemini/settings.json', '.gemini/policies', '.gemini/.env'])(
+    '[H41] it is not started beside %s, which it would obey unasked',
+    (file) => {
+      const cwd = temporaryFolder()
+      mkdirSync(join(cwd, file), { recursive: true })
+      for (const approvals of ['ask', 'deny'] as const) expect(() => gemini.launch(launchOf({ options: {}, cwd, approvals }))).toThrow(file)
+      expect(() => gemini.launch(launchOf({ options: {}, cwd, approvals: 'allow' }))).not.toThrow()
+    },
+  )
 
   test('[H36] it is started in its ACP mode without a parent of its own, with the model as an argument', () => {
     const { argv, env, inherit, state } = gemini.launch(launchOf({ options: {}, model: 'gemini-2.5-pro' }))
