@@ -262,6 +262,7 @@ function misfits(events: HarnessEvent[]): string[] {
 function unbalanced(events: HarnessEvent[]): string[] {
   const found: string[] = []
   const open = new Set<string>()
+  const asked = new Set<string>()
   let turn = false
   for (const event of events) {
     if (event.type === 'turn_started' && turn) found.push('a turn in a turn')
@@ -269,7 +270,10 @@ function unbalanced(events: HarnessEvent[]): string[] {
     if (event.type === 'turn_started' || event.type === 'turn_ended') turn = event.type === 'turn_started'
     if (event.type === 'tool_call' && open.has(event.id)) found.push(`two calls ${event.id} at once`)
     if (event.type === 'tool_call') open.add(event.id)
-    if (event.type === 'tool_result' && !open.delete(event.id)) found.push(`a result of no call, or a second one: ${event.id}`)
+    if (event.type === 'approval_asked') asked.add(event.id)
+    // A question that is not asked any more is told by its id.
+    const closes = (id: string) => open.delete(id) || asked.delete(id)
+    if (event.type === 'tool_result' && !closes(event.id)) found.push(`a result of no call, or a second one: ${event.id}`)
   }
   return turn ? [...found, 'a turn that never ended'] : found
 }

@@ -8,6 +8,9 @@ export type Meter = (typeof METERS)[number]
 /** No text of an event is longer, whatever the program prints. */
 export const MOST_TEXT = 64 * 1024
 
+/** So many questions of a program wait for a person at a time; what it asks beyond is denied at once. */
+export const MOST_QUESTIONS = 50
+
 /** What happens to what a program asks permission for: granted without asking, asked of a person, refused. */
 export const APPROVALS = ['allow', 'ask', 'deny'] as const
 export type Approvals = (typeof APPROVALS)[number]
@@ -20,6 +23,7 @@ export const HarnessEvent = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('turn_ended'), how: z.enum(['completed', 'interrupted', 'failed']) }),
   z.strictObject({ type: z.literal('text'), from: z.enum(['agent', 'thought', 'person', 'program', 'error']), text: z.string() }),
   z.strictObject({ type: z.literal('tool_call'), id: z.string(), name: z.string(), input: z.string() }),
+  /** Of a call; or, with the id of what was asked, that it does not wait for an answer to that any more. */
   z.strictObject({ type: z.literal('tool_result'), id: z.string(), ok: z.boolean(), output: z.string() }),
   z.strictObject({ type: z.literal('approval_asked'), id: z.string(), name: z.string(), input: z.string() }),
   /** What was used since the last one of these: a reader adds them up. */
@@ -86,7 +90,9 @@ export interface Harness {
   readonly meters: Partial<Record<Meter, 'turn' | 'end' | 'second'>>
   readonly can: { message: boolean; interrupt: boolean; resume: boolean; approve: boolean }
   readonly options: z.ZodObject
-  probe(): Promise<{ found: true; version: string } | { found: false; why: string; install: string }>
+  /** `options`: of the job that it is asked for, where there is one; with them it may be about another program. */
+  probe(options?: Record<string, unknown>): Promise<{ found: true; version: string } | { found: false; why: string; install: string }>
+  /** Throws, in words for a person, where its program must not be started as it is. */
   launch(launch: Launch): LaunchPlan
   begin(): HarnessState
   decode(state: HarnessState, frame: Frame): Step

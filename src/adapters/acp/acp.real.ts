@@ -6,38 +6,27 @@ import type { Step } from '../../testing/scripted-model/index.ts'
 import { acp } from './index.ts'
 import { of, RealScenes, said } from './real-scenes.ts'
 
-const touch = 'touch asked-for'
 /** Codex runs a command without asking, where it cannot write; its model has to want more. */
-const escalated = { cmd: touch, sandbox_permissions: 'require_escalated', justification: 'as the test says' }
+const escalated = (cmd: string) => ({ cmd, sandbox_permissions: 'require_escalated', justification: 'as the test says' })
 
-const PROGRAMS: [RealProgram, Step][] = [
-  ['claude-agent-acp', { tool: 'bash', args: { command: touch } }],
-  ['codex-acp', { tool: 'exec_command', args: escalated }],
+const PROGRAMS: [RealProgram, (command: string) => Step][] = [
+  ['claude-agent-acp', (command) => ({ tool: 'bash', args: { command } })],
+  ['codex-acp', (command) => ({ tool: 'exec_command', args: escalated(command) })],
 ]
 
-describe.each(PROGRAMS)('acp with %s', (program, asking) => {
+describe.each(PROGRAMS)('acp with %s', (program, asks) => {
   const scenes = new RealScenes(program)
 
   harnessContract({
     harness: acp,
     scene: () => scenes.scene([{ say: 'hello' }]),
-    program: scenes.live(asking),
+    program: scenes.live(asks('touch asked-for')),
     hostileLines: ['{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}'],
   })
 
   scenes.findsOurTools(acp)
 
-  test('[H31] an interrupted one waits, and goes on with the next message to a good end', async () => {
-    const sleeps = { say: 'READY', tool: 'bash', args: { command: `python3 -c 'import time; time.sleep(60)'` } }
-    const life = new Driven(acp, scenes.scene([sleeps, { listen: true }]))
-    await life.saw('tool_call')
-    life.interrupt()
-    await life.saw('turn_ended', ({ how }) => how === 'interrupted')
-    life.message('as you like')
-    const { events } = await life.ended
-    expect(of(events, 'turn_ended').map(({ how }) => how)).toEqual(['interrupted', 'completed'])
-    expect(events.at(-1)).toMatchObject({ type: 'exited', ok: true })
-  })
+  scenes.keepsItsWord(acp)
 
   test('[H32] an earlier session goes on after a kill; what was said before is not told again', async () => {
     const [home, cwd] = [temporaryFolder(), temporaryFolder()]
@@ -52,16 +41,34 @@ describe.each(PROGRAMS)('acp with %s', (program, asking) => {
     expect(JSON.stringify(scenes.model.requests.at(-1))).toContain('READY')
   })
 
-  test('[H35] a limit of the provider is told as one', async () => {
-    const { events } = await new Driven(acp, scenes.scene([{ error: { status: 429, times: 999 } }])).ended
-    expect(of(events, 'limit_reached')).toHaveLength(1)
-    expect(of(events, 'failed')).toEqual([])
-    expect(events.at(-1)).toMatchObject({ type: 'exited', ok: false })
-  })
-
   test('[H35] a key that is refused says what to do', async () => {
     const { events } = await new Driven(acp, scenes.scene([{ error: { status: 401, times: 999 } }])).ended
     expect(of(events, 'failed')).toEqual([{ type: 'failed', reason: expect.stringContaining('not logged in') }])
     expect(events.at(-1)).toMatchObject({ type: 'exited', ok: false })
+  })
+})
+
+describe('acp with claude-agent-acp', () => {
+  const scenes = new RealScenes('claude-agent-acp')
+  scenes.refusesTooLong(acp)
+  scenes.runsNothingOf(acp, (leave) => {
+    const hook = (name: string) => [{ hooks: [{ type: 'command', command: leave(name).join(' ') }] }]
+    const settings = { hooks: { SessionStart: hook('start'), UserPromptSubmit: hook('prompt'), Stop: hook('stop') } }
+    const [command, ...args] = leave('server')
+    return {
+      '.claude/settings.json': JSON.stringify({ ...settings, enableAllProjectMcpServers: true, apiKeyHelper: leave('helper').join(' ') }),
+      '.claude/settings.local.json': JSON.stringify({ hooks: { SessionStart: hook('local') } }),
+      '.mcp.json': JSON.stringify({ mcpServers: { theirs: { command, args } } }),
+    }
+  })
+})
+
+describe('acp with codex-acp', () => {
+  const scenes = new RealScenes('codex-acp')
+  // Claude Code refuses such a command itself.
+  scenes.showsAll(acp, (command) => ({ tool: 'exec_command', args: escalated(command) }))
+  scenes.isNotStartedBeside(acp, '.codex/config.toml', (leave) => {
+    const [command, file] = leave('theirs')
+    return `[mcp_servers.theirs]\ncommand = "${command}"\nargs = ["${file}"]\n`
   })
 })

@@ -1,13 +1,17 @@
+import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type * as official from '@agentclientprotocol/sdk'
-import { describe, expect, expectTypeOf, test } from 'vitest'
+import { afterEach, describe, expect, expectTypeOf, test, vi } from 'vitest'
 import type { z } from 'zod'
 import { harnessContract } from '../../ports/harness.contract.ts'
 import type { HarnessEvent, HarnessState } from '../../ports/harness.ts'
-import { Driven, launchOf, type Scene } from '../../testing/harness.ts'
+import { Driven, launchOf, type Scene, temporaryFolder } from '../../testing/harness.ts'
 import { acp } from './index.ts'
+import { begin, feed } from './literal.ts'
 import type { Asked, Initialized, Opened, Prompted, Update, Updated } from './protocol.ts'
 import type { State } from './state.ts'
+
+afterEach(() => vi.unstubAllEnvs())
 
 const AGENT = join(import.meta.dirname, 'agent.mjs')
 
@@ -288,7 +292,87 @@ describe('acp with an agent on the official SDK', () => {
   })
 })
 
+describe('what is asked', () => {
+  const working = (approvals: 'ask' | 'deny' = 'ask') =>
+    feed(acp, begin(acp, { ...example('go'), approvals }), { id: 1, result: { protocolVersion: 1 } }, { id: 2, result: { sessionId: 's' } })
+      .state
+
+  test.each([
+    ['in front', (params: object) => ({ id: 7, method: 'session/request_permission', params })],
+    ['behind', (params: object) => ({ method: 'session/request_permission', id: 7, params })],
+  ])('[H33] what is too long to be read is refused with the reason, and does not wait for ever (its number stands %s)', (_, message) => {
+    const toolCall = { toolCallId: 'c', rawInput: { content: 'x'.repeat(1_200_000) } }
+    const { events, sent, state } = feed(acp, working(), message({ sessionId: 's', toolCall, options: [] }))
+    expect(sent).toEqual([{ jsonrpc: '2.0', id: 7, error: { code: -32602, message: expect.stringContaining('too long') } }])
+    expect(events).toEqual([{ type: 'text', from: 'program', text: expect.stringMatching(/for something of 12\d{5} bytes/) }])
+    // What belongs to nobody's question is told in short, as before.
+    const update = { sessionId: 's', update: { sessionUpdate: 'tool_call', ...toolCall } }
+    expect(feed(acp, state, { method: 'session/update', params: update })).toMatchObject({ sent: [], events: [{ type: 'text' }] })
+  })
+
+  test('[H33] fifty questions wait at a time, and the others are refused', () => {
+    const options = [{ optionId: 'no', kind: 'reject_once' }]
+    const all = Array.from({ length: 60 }, (_, i) => ({
+      id: i,
+      method: 'session/request_permission',
+      params: { sessionId: 's', toolCall: { toolCallId: `c${i}`, title: 'ls' }, options },
+    }))
+    const { events, sent } = feed(acp, working(), ...all)
+    expect(of(events, 'approval_asked')).toHaveLength(50)
+    expect(sent).toHaveLength(10)
+  })
+})
+
 describe('what is started', () => {
+  test.each([
+    ['claude-agent-acp', 'npm i -g @agentclientprotocol/claude-agent-acp'],
+    ['codex-acp', 'npm i -g @agentclientprotocol/codex-acp'],
+    ['/nowhere/my-agent', 'its whole path'],
+    ['my-agent', 'its whole path'],
+  ])('[H10] that %s is not there is said before the start, with what to do about it', async (program, install) => {
+    vi.stubEnv('PATH', temporaryFolder())
+    const found = await acp.probe({ command: [program, '--acp'] })
+    expect(found).toEqual({ found: false, why: expect.stringContaining(`"${program}"`), install: expect.stringContaining(install) })
+    expect(JSON.stringify(found)).not.toContain(process.env.PATH)
+    expect(await acp.probe({ command: [process.execPath] })).toMatchObject({ found: true })
+    // Below the worktree, which is not there yet; and nobody has said yet which one.
+    expect(await acp.probe({ command: ['./tools/agent'] })).toMatchObject({ found: true })
+    expect(await acp.probe()).toMatchObject({ found: true })
+  })
+
+  test('[H41] with ask and deny, Claude Code is told to leave the settings of the repository alone, in every life', () => {
+    const opening = (approvals: 'allow' | 'ask' | 'deny', session: string | null = null) => {
+      const agentCapabilities = { loadSession: true }
+      const { sent } = feed(acp, begin(acp, { ...example('go'), approvals, session }), {
+        id: 1,
+        result: { protocolVersion: 1, agentCapabilities },
+      })
+      const { method, params } = sent[0] as { method: string; params: { _meta?: unknown } }
+      return [method, params._meta]
+    }
+    const meta = { claudeCode: { options: { settingSources: ['user'], strictMcpConfig: true } } }
+    expect(opening('allow')).toEqual(['session/new', undefined])
+    expect(opening('ask')).toEqual(['session/new', meta])
+    expect(opening('deny', 'earlier')).toEqual(['session/load', meta])
+  })
+
+  test.each([
+    [['codex-acp'], '.codex'],
+    [['npx', '@agentclientprotocol/codex-acp@2'], '.codex'],
+    [['gemini', '--acp'], '.gemini/settings.json'],
+    [['/opt/bin/opencode', 'acp'], 'opencode.json'],
+  ])('[H41] %j is not started beside a file that it would obey unasked, which is named', (command, file) => {
+    const cwd = temporaryFolder()
+    const start = (approvals: 'allow' | 'ask' | 'deny', program = command) =>
+      acp.launch(launchOf({ options: { command: program }, cwd, approvals }))
+    expect(() => start('deny')).not.toThrow()
+    mkdirSync(join(cwd, file), { recursive: true })
+    expect(() => start('ask')).toThrow(file)
+    expect(() => start('deny')).toThrow(file)
+    expect(() => start('allow')).not.toThrow()
+    expect(() => start('ask', ['another'])).not.toThrow()
+  })
+
   test('[H37] our tools are a program of ours with the token by file: it is in nothing that is sent', () => {
     const launch = launchOf({ ...example('hello', {}, { approvals: 'ask' }), token: 'sbx_secret' })
     const { stdin, state, env } = acp.launch(launch)

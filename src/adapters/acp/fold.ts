@@ -1,10 +1,10 @@
-import type { Approvals, HarnessEvent } from '../../ports/harness.ts'
+import { type Approvals, type HarnessEvent, MOST_QUESTIONS } from '../../ports/harness.ts'
 import { clean, clip, type Line, printable } from '../harness-shared/lines.ts'
 import { answer, failure, type Message, notification, readMessage, request } from '../harness-shared/rpc.ts'
 import { type Complaint, failureOf, reasonOf } from './failure.ts'
 import { Asked, type Call, Initialized, Opened, PROTOCOL_VERSION, Prompted, Update, Updated } from './protocol.ts'
 import { begun, type Doing, type Permission, type State, sending, telling, withState } from './state.ts'
-import { called, calledNow, heard, inputOf, type NameOf, settled, toolName } from './told.ts'
+import { askedInput, called, calledNow, callId, heard, type NameOf, settled, toolName } from './told.ts'
 import { OURS } from './tools-server.ts'
 
 /** What differs from program to program. */
@@ -21,7 +21,7 @@ export interface Dialect {
 }
 
 const METHOD_NOT_FOUND = -32_601
-const MOST_PERMISSIONS = 64
+const INVALID_PARAMS = -32_602
 const MOST_LOGINS = 500
 /** A program that tries again for ever would say nothing. opencode gives up by itself at the sixth. */
 const MOST_ATTEMPTS = 8
@@ -34,12 +34,31 @@ export const GREETING = request(1, 'initialize', {
 })
 
 export function outLine(doing: Doing, line: Line, at: number, dialect: Dialect): Doing {
-  const message = line.dropped ? undefined : readMessage(line.text)
+  if (line.dropped) return tooLong(doing, line)
+  const message = readMessage(line.text)
   if (!message) return line.text.trim() ? telling(doing, { type: 'text', from: 'program', text: printable(line) }) : doing
   if (message.kind === 'request') return asked(doing, message, dialect)
   if (message.kind === 'notification') return message.method === 'session/update' ? updated(doing, message.params, dialect) : doing
   if (message.id !== doing.state.request) return doing
   return answered(doing, message, at, dialect)
+}
+
+const BEGINNING =
+  /^\s*\{\s*(?:"jsonrpc":\s*"2\.0",\s*)?(?:"id":\s*(\d{1,15}|"[^"\\]{1,200}"),\s*)?"method":\s*"([^"\\]{1,200})"(?:,\s*"id":\s*(\d{1,15}|"[^"\\]{1,200}"))?/
+
+/** Only its beginning is here. A question among these must not wait for an answer that cannot come; how it says no stands in what is missing. */
+function tooLong(doing: Doing, line: Line): Doing {
+  const [, first, method, second] = BEGINNING.exec(line.text) ?? []
+  const id = first ?? second
+  if (id === undefined || method === undefined) return telling(doing, { type: 'text', from: 'program', text: printable(line) })
+  const bytes = line.text.length + line.dropped
+  const text = `It asked (${clean(method)}) for something of ${bytes} bytes, which nobody could read: refused.`
+  const refused = failure(
+    JSON.parse(id),
+    INVALID_PARAMS,
+    'It was refused: it is too long to be shown to anybody. Ask for it in smaller parts.',
+  )
+  return sending(telling(withState(doing, { refused: true }), { type: 'text', from: 'program', text }), refused)
 }
 
 export function errLine(doing: Doing, line: Line, at: number, dialect: Dialect): Doing {
@@ -98,7 +117,7 @@ function greeted(doing: Doing, result: unknown): Doing {
   return anew(known, 'it cannot take up sessions')
 }
 
-const place = ({ wishes }: State) => ({ cwd: wishes.cwd, mcpServers: wishes.servers })
+const place = ({ wishes }: State) => ({ cwd: wishes.cwd, mcpServers: wishes.servers, ...(wishes.meta ? { _meta: wishes.meta } : {}) })
 const openNew = (doing: Doing) => ask(doing, 'opening', 'session/new', place(doing.state))
 
 function anew(doing: Doing, why: string): Doing {
@@ -225,14 +244,21 @@ function asked(doing: Doing, { id, method, params }: Extract<Message, { kind: 'r
   // Whatever else it wants of an editor: a question without an answer would hang it.
   if (!question) return sending(doing, failure(id, METHOD_NOT_FOUND, `Signalbox does not do ${clean(method).slice(0, 100)}.`))
   const permission = permissionOf(id, question, dialect)
+  // Some said before what it would be given, and name only the call here.
+  const announced = doing.state.held.find(({ id }) => id === callId(question.toolCall))
   const told = calledNow(doing, question.toolCall, dialect.nameOf)
   const { approvals } = doing.state.wishes
   if (isOurs(question.toolCall, dialect) || approvals === 'allow') return sending(told, choose(permission, true))
   const waiting = told.state.permissions
-  if (approvals === 'deny' || doing.state.stage !== 'working' || waiting.length >= MOST_PERMISSIONS)
+  if (approvals === 'deny' || doing.state.stage !== 'working' || waiting.length >= MOST_QUESTIONS)
     return sending(withState(told, { refused: true }), choose(permission, false))
   if (waiting.some((one) => one.id === permission.id)) return told
-  const event: HarnessEvent = { type: 'approval_asked', id: permission.id, name: permission.name, input: clip(inputOf(question.toolCall)) }
+  const event: HarnessEvent = {
+    type: 'approval_asked',
+    id: permission.id,
+    name: permission.name,
+    input: clip(askedInput(question.toolCall, announced)),
+  }
   return withState(telling(told, event), { permissions: [...waiting, permission] })
 }
 

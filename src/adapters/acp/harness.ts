@@ -11,6 +11,8 @@ import { toolsServer } from './tools-server.ts'
 /** A program that speaks the Agent Client Protocol, and what is special about it. */
 export interface AcpProgram extends Pick<Harness, 'name' | 'title' | 'meters' | 'options' | 'probe'>, Partial<Dialect> {
   plan(launch: Parameters<Harness['launch']>[0], options: Record<string, unknown>): Pick<LaunchPlan, 'argv' | 'env' | 'inherit'>
+  /** Goes along when a session is opened: what one program understands and the others overlook. */
+  meta?(launch: Parameters<Harness['launch']>[0]): Record<string, unknown> | undefined
   /** The model is chosen by its arguments, not in the conversation. */
   modelByArgument?: boolean
   /** Those that live on after the end of their input, by the name they give: a signal ends them, and that they take for a good end. */
@@ -45,7 +47,7 @@ export function acpHarness(program: AcpProgram): Harness {
         ...program.plan(launch, options.parse(launch.options)),
         stdin: { text: GREETING, open: true },
         files: {},
-        state: newState({ cwd, session, model, approvals, servers: [toolsServer(launch)] }, [brief]),
+        state: newState({ cwd, session, model, approvals, servers: [toolsServer(launch)], meta: program.meta?.(launch) ?? null }, [brief]),
       }
     },
     begin: () => newState(),

@@ -44,7 +44,9 @@ export type Opened = z.output<typeof Opened>
 export const Prompted = z.object({ stopReason: z.string(), usage: z.unknown().optional(), _meta: Meta })
 export type Prompted = z.output<typeof Prompted>
 
-const Content = z.object({ type: z.string(), content: Block.nullish().catch(undefined), path: text })
+/** Of a diff: the whole file as it was and as it will be. */
+const Content = z.object({ type: z.string(), content: Block.nullish().catch(undefined), path: text, oldText: text, newText: text })
+export type Content = z.output<typeof Content>
 
 export const Call = z.object({
   toolCallId: z.string(),

@@ -22,6 +22,7 @@ export interface Wishes {
   model: string | null
   approvals: Approvals
   servers: McpServer[]
+  meta: Record<string, unknown> | null
 }
 
 /** A call that was announced and whose input is not known yet. */
@@ -93,7 +94,7 @@ export const newState = (wishes: Wishes = NOTHING_WISHED, words: string[] = []):
   failure: null,
 })
 
-const NOTHING_WISHED: Wishes = { cwd: '/', session: null, model: null, approvals: 'ask', servers: [] }
+const NOTHING_WISHED: Wishes = { cwd: '/', session: null, model: null, approvals: 'ask', servers: [], meta: null }
 
 /** A step under way: each part of it takes the state as the one before left it. Its lists are its own, and grow in place. */
 export interface Doing {

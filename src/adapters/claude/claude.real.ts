@@ -68,6 +68,16 @@ describe('claude, the real program', () => {
     expect(of(events, 'text').map(({ text }) => text)).toContainEqual(expect.stringContaining('heard: Message: /context is no command'))
   })
 
+  test('[H24] a file that is too long to be shown is refused, and it goes on', async () => {
+    const steps = [{ tool: 'write', args: { path: 'big.txt', content: 'x'.repeat(1_100_000) } }, { say: 'over' }]
+    const { events } = await new Driven(claude, scene(steps, { approvals: 'ask' })).ended
+    expect(of(events, 'approval_asked')).toEqual([])
+    const said = of(events, 'text').map(({ text }) => text)
+    expect(said).toContainEqual(expect.stringContaining('which nobody could read: refused'))
+    expect(said).toContain('over')
+    expect(events.at(-1)).toMatchObject({ type: 'exited', ok: true })
+  })
+
   test('[H19] an interrupted one waits, and goes on with the next message to a good end', async () => {
     const life = new Driven(claude, scene([{ say: 'READY', tool: 'bash', args: { command: `python3 -c 'import time; time.sleep(60)'` } }]))
     await life.saw('tool_call')

@@ -318,6 +318,11 @@ describe('claude: permission', () => {
     ])
   })
 
+  test('[H40] what it asks for is told whole, also what a terminal would not show', () => {
+    const life = new Life({ approvals: 'ask' }).says(INIT, ask('r1', { command: 'ls #\u009d0;\u202e\nrm x' }))
+    expect(life.told('approval_asked')[0]?.input).toBe('{"command":"ls #⟨U+009D⟩0;⟨U+202E⟩\\nrm x"}')
+  })
+
   test('[H24] a refusal has its reason', () => {
     const life = new Life().says(INIT, ask('r1'), ask('r2'))
     life.decide('r2', false, 'not today')
@@ -332,6 +337,10 @@ describe('claude: permission', () => {
   test('[H24] what is withdrawn, or was asked in a turn that is over, cannot be answered', () => {
     const life = new Life().says(INIT, ask('r1'), ask('r2'), { type: 'control_cancel_request', request_id: 'r1' })
     expect(life.decide('r1', true)).toBe(false)
+    // Whoever was asked hears of it now, not at the end of the turn.
+    expect(life.told('tool_result')).toMatchObject([{ id: 'r1', ok: false }])
+    life.says({ type: 'control_cancel_request', request_id: 'r1' }, { type: 'control_cancel_request', request_id: 'nobody' })
+    expect(life.told('tool_result')).toHaveLength(1)
     life.says({ ...RESULT, terminal_reason: 'aborted_tools' })
     expect(life.decide('r2', true)).toBe(false)
   })
@@ -343,10 +352,40 @@ describe('claude: permission', () => {
     expect(JSON.stringify(life.sent)).not.toContain('xxx')
   })
 
+  test('[H24] what is too long to be read is refused with the reason, and does not wait for ever', () => {
+    const life = new Life({ approvals: 'ask' }).says(INIT, ask('r1', { content: big }))
+    expect(life.sent).toEqual([
+      {
+        type: 'control_response',
+        response: { subtype: 'success', request_id: 'r1', response: { behavior: 'deny', message: expect.stringContaining('too long') } },
+      },
+    ])
+    expect(life.told('text')).toMatchObject([{ from: 'program', text: expect.stringMatching(/asked permission .* 15\d{5} bytes/) }])
+  })
+
+  test('[H24] a result that repeats what was refused, at any length, still ends the turn', () => {
+    const { type, ...rest } = RESULT
+    const denied = { permission_denials: [{ tool_name: 'Write', tool_input: { content: big } }] }
+    const life = new Life({ approvals: 'ask' }).says(INIT, {
+      stop_reason: 'end_turn',
+      modelUsage: models(7, 1, 0, 0),
+      ...denied,
+      ...rest,
+      type,
+    })
+    expect(life.closed).toBe(true)
+    expect(life.told('usage')).toMatchObject([{ input_tokens: 7 }])
+    expect(life.told('turn_ended')).toEqual([{ type: 'turn_ended', how: 'completed' }])
+    const other = new Life().says(INIT, { type: 'assistant', message: { permission_denials: [big] } })
+    expect(other.told('turn_ended')).toEqual([])
+    const failed = new Life().says(INIT, { stop_reason: null, ...denied, ...rest, type })
+    expect(failed.told('turn_ended')).toEqual([{ type: 'turn_ended', how: 'failed' }])
+  })
+
   test('[H24] of very many questions at once the rest is refused: none waits for an answer that cannot come', () => {
     const life = new Life().says(INIT, ...Array.from({ length: 100 }, (_, i) => ask(`r${i}`)))
     const asked = life.told('approval_asked').length
-    expect(asked).toBeGreaterThan(10)
+    expect(asked).toBe(50)
     expect(life.sent).toHaveLength(100 - asked)
     expect(life.sent[0]).toMatchObject({ response: { request_id: `r${asked}`, response: { behavior: 'deny' } } })
     expect(life.decide('r0', true)).toBe(true)

@@ -1,6 +1,7 @@
-import type { HarnessEvent } from '../../ports/harness.ts'
-import { clean, clip, type Line as Printed, printable } from '../harness-shared/lines.ts'
+import { type HarnessEvent, MOST_QUESTIONS } from '../../ports/harness.ts'
+import { clean, clip, type Line as Printed, printable, visible } from '../harness-shared/lines.ts'
 import { parsed } from '../harness-shared/rpc.ts'
+import { notAskedAnyMore } from '../harness-shared/story.ts'
 import { failureOf, limitOf } from './failures.ts'
 import { answer, askUsage, type Block, isUsage, Line, type Models, type Of, refusal } from './protocol.ts'
 import type { State } from './state.ts'
@@ -16,12 +17,11 @@ export interface Read {
 
 /** An input that is longer is granted without being repeated, which older programs take for a no. */
 const LONGEST_INPUT = 64 * 1024
-const MOST_ASKED = 16
 /** A long turn is counted in between; asking after every call would be a message a second. */
 const COUNT_EVERY_MS = 20_000
 
 export function readLine(state: State, printed: Printed, at: number): Read {
-  if (printed.dropped) return { state, events: tooLong(printed) }
+  if (printed.dropped) return tooLong(state, printed)
   const value = parsed(printed.text)
   const line = Line.safeParse(value).data
   if (line) return meaning(state, line, at)
@@ -47,7 +47,7 @@ function meaning(state: State, line: Line, at: number): Read {
     case 'control_request':
       return asked(state, line)
     case 'control_cancel_request':
-      return { state: unasked(state, line.request_id), events: [] }
+      return withdrawn(state, line.request_id)
     case 'control_response': {
       const used = isUsage(line) ? line.response.response?.session.model_usage : undefined
       return used ? counted(state, used) : { state, events: [] }
@@ -122,12 +122,18 @@ function asked(state: State, { request_id, request }: Of<'control_request'>): Re
   const reply = (text: string): Read => ({ state, events: [], send: state.closed ? [] : [text] })
   if (request.subtype !== 'can_use_tool') return reply(refusal(request_id, 'Nobody is here to answer that.'))
   if (Object.hasOwn(state.asked, request_id)) return { state, events: [] }
-  if (Object.keys(state.asked).length >= MOST_ASKED)
+  if (Object.keys(state.asked).length >= MOST_QUESTIONS)
     return reply(answer(request_id, { behavior: 'deny', message: 'Too many questions are open; ask again later.' }))
   const input = JSON.stringify(request.input)
   const asked = { ...state.asked, [request_id]: input.length > LONGEST_INPUT ? null : input }
-  const name = clip(clean(request.tool_name))
-  return { state: { ...state, asked }, events: [{ type: 'approval_asked', id: request_id, name, input: clip(clean(input)) }] }
+  const name = clip(visible(request.tool_name))
+  return { state: { ...state, asked }, events: [{ type: 'approval_asked', id: request_id, name, input: clip(visible(input)) }] }
+}
+
+/** It goes on without an answer. */
+function withdrawn(state: State, id: string): Read {
+  if (!Object.hasOwn(state.asked, id)) return { state, events: [] }
+  return { state: unasked(state, id), events: [notAskedAnyMore(id)] }
 }
 
 export function unasked(state: State, id: string): State {
@@ -143,7 +149,7 @@ function said(block: Block): HarnessEvent[] {
   if (block.type === 'text' && block.text) return [{ type: 'text', from: 'agent', text: clip(clean(block.text)) }]
   if (block.type === 'thinking' && block.thinking) return [{ type: 'text', from: 'thought', text: clip(clean(block.thinking)) }]
   if (block.type.endsWith('tool_use') && block.id)
-    return [{ type: 'tool_call', id: block.id, name: clip(clean(block.name ?? '')), input: clip(clean(asText(block.input))) }]
+    return [{ type: 'tool_call', id: block.id, name: clip(visible(block.name ?? '')), input: clip(visible(asText(block.input))) }]
   // What the provider's own tools found stands in what the model says.
   return resulted(block)
 }
@@ -170,11 +176,31 @@ function denials({ permission_denials }: Of<'result'>): HarnessEvent[] {
   return names.length ? [note(`It was not allowed to use: ${names.join(', ')}.`)] : []
 }
 
-/** As of a picture that it looked at. The call that it belongs to must not stay open. */
-function tooLong(printed: Printed): HarnessEvent[] {
-  const id = /^\{"type":"user".*?"tool_use_id":"([\w.:-]{1,200})"/.exec(printed.text.slice(0, 10_000))?.[1]
-  if (!id) return [note(`A line of it was too long to be read (${printed.text.length + printed.dropped} bytes).`)]
-  return [{ type: 'tool_result', id, ok: true, output: '(too long to be shown)' }]
+/** As of a picture that it looked at, or of a file that it wants to write. Neither the call nor the question that it belongs to must stay open. */
+function tooLong(state: State, printed: Printed): Read {
+  const beginning = printed.text.slice(0, 10_000)
+  const bytes = printed.text.length + printed.dropped
+  const question = /^\{"type":"control_request","request_id":"([\w.:-]{1,200})"/.exec(beginning)?.[1]
+  if (question) {
+    const message = 'It was refused: it is too long to be shown to anybody. Ask for it in smaller parts.'
+    const events = [note(`It asked permission for something of ${bytes} bytes, which nobody could read: refused.`)]
+    return { state, events, send: state.closed ? [] : [answer(question, { behavior: 'deny', message })] }
+  }
+  const over = cutResult(beginning)
+  if (over) return result(state, over)
+  const id = /^\{"type":"user".*?"tool_use_id":"([\w.:-]{1,200})"/.exec(beginning)?.[1]
+  if (!id) return { state, events: [note(`A line of it was too long to be read (${bytes} bytes).`)] }
+  return { state, events: [{ type: 'tool_result', id, ok: true, output: '(too long to be shown)' }] }
+}
+
+/** It repeats what was refused, at any length; what stands behind that is lost, as whether it failed. Without it the turn would never end. */
+function cutResult(beginning: string): Of<'result'> | undefined {
+  const end = beginning.indexOf('"permission_denials":[')
+  const head = end === -1 ? undefined : parsed(`${beginning.slice(0, end)}"permission_denials":[]}`)
+  if (typeof head !== 'object' || head === null) return undefined
+  const { stop_reason } = head as { stop_reason?: unknown }
+  const line = Line.safeParse({ type: 'result', subtype: 'success', is_error: typeof stop_reason !== 'string', ...head }).data
+  return line?.type === 'result' ? line : undefined
 }
 
 function note(text: string, from: 'program' | 'error' = 'program'): HarnessEvent {

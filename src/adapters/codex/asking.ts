@@ -1,4 +1,4 @@
-import { fieldOf, plain, textOf } from './items.ts'
+import { fieldOf, open, textOf } from './items.ts'
 
 type Params = Record<string, unknown>
 
@@ -14,25 +14,25 @@ export interface Question {
 export function questionOf(method: string, params: Params, changes: Record<string, string>): Question | undefined {
   if (!Object.hasOwn(QUESTIONS, method)) return undefined
   const question = QUESTIONS[method]?.(params, changes)
-  return question && { ...question, name: plain(question.name), input: plain(question.input) }
+  return question && { ...question, name: open(question.name), input: open(question.input) }
 }
 
 const DECISION = { yes: { decision: 'accept' }, no: { decision: 'decline' } }
 
 const QUESTIONS: Record<string, (params: Params, changes: Record<string, string>) => Question | undefined> = {
-  'item/commandExecution/requestApproval': ({ command, reason, networkApprovalContext }) => ({
+  'item/commandExecution/requestApproval': ({ command, reason, networkApprovalContext, additionalPermissions }) => ({
     name: 'command',
-    input: withReason(command ? textOf(command) : `network: ${textOf(networkApprovalContext)}`, reason),
+    input: withReason([textOf(command), ...also('network', networkApprovalContext), ...also('permissions', additionalPermissions)], reason),
     ...DECISION,
   }),
   'item/fileChange/requestApproval': ({ itemId, reason, grantRoot }, changes) => ({
     name: 'edit',
-    input: withReason(known(changes, textOf(itemId)) ?? textOf(grantRoot), reason),
+    input: withReason([known(changes, textOf(itemId)) ?? UNKNOWN_CHANGES, ...also('from now on, writing below', grantRoot)], reason),
     ...DECISION,
   }),
   'item/permissions/requestApproval': ({ permissions, reason }) => ({
     name: 'permissions',
-    input: withReason(textOf(permissions), reason),
+    input: withReason([textOf(permissions)], reason),
     yes: { permissions: granted(permissions), scope: 'turn' },
     no: { permissions: {}, scope: 'turn' },
   }),
@@ -42,14 +42,21 @@ const QUESTIONS: Record<string, (params: Params, changes: Record<string, string>
       ? undefined
       : {
           name: textOf(serverName),
-          input: withReason(textOf(fieldOf(_meta, 'tool_params')), message),
+          input: withReason([textOf(fieldOf(_meta, 'tool_params'))], message),
           yes: { action: 'accept', content: {}, _meta: null },
           no: { action: 'decline', content: null, _meta: null },
         },
 }
 
-function withReason(what: string, reason: unknown): string {
-  return reason ? `${what}\n(${textOf(reason)})` : what
+/** As when it was too long to be read. */
+const UNKNOWN_CHANGES = 'What it would change is not known here.'
+
+function withReason(what: string[], reason: unknown): string {
+  return [...what.filter(Boolean), ...(reason ? [`(${textOf(reason)})`] : [])].join('\n')
+}
+
+function also(what: string, value: unknown): string[] {
+  return value === undefined || value === null ? [] : [`${what}: ${textOf(value)}`]
 }
 
 function known(changes: Record<string, string>, item: string): string | undefined {

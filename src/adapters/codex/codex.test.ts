@@ -460,9 +460,37 @@ describe('codex, what it asks', () => {
     expect(talk.events.at(-1)).toEqual({ type: 'text', from: 'person', text: 'Use the other one.' })
   })
 
+  const asked = (...lines: string[]) => {
+    const { events } = Talk.atWork({ approvals: 'ask' }).hears(...lines)
+    return events.flatMap((event) => (event.type === 'approval_asked' ? [event.input] : []))
+  }
+
+  test('[H40] an escape in a command hides nothing of it', () => {
+    const command = 'git status #\u001b]0;\nmkdir -p /tmp/pwned'
+    const line = asksFor('item/commandExecution/requestApproval', { itemId: 'i', command })
+    expect(asked(line)).toEqual(['git status #⟨U+001B⟩]0;\nmkdir -p /tmp/pwned'])
+  })
+
+  test('[H40] all that a yes would grant is told: a long edit to its end, or that it is not known, and what comes with it', () => {
+    const diff = `+${'x'.repeat(9_400)}\n+the end`
+    const edit = item('started', { type: 'fileChange', id: 'edit', changes: [{ path: '/a', kind: { type: 'add' }, diff }] })
+    const question = asksFor('item/fileChange/requestApproval', { itemId: 'edit' })
+    expect(asked(edit, question)).toEqual([`add /a\n${diff}`])
+    expect(asked(edit.replace('the end', 'z'.repeat(70_000)), question)[0]).toMatch(/… \([\d,]+ more characters\)$/)
+    expect(asked(question)).toEqual([expect.stringContaining('not known')])
+    const more = { itemId: 'i', command: 'ls', networkApprovalContext: { host: 'x.org' }, additionalPermissions: { network: true } }
+    expect(asked(asksFor('item/commandExecution/requestApproval', more))[0]).toMatch(/^ls\nnetwork: .*x\.org.*\npermissions: .*true/)
+    expect(asked(asksFor('item/fileChange/requestApproval', { itemId: 'x', grantRoot: '/home' }))[0]).toContain('/home')
+  })
+
   test('[H27] what is asked no more cannot be answered', () => {
     const talk = Talk.atWork({ approvals: 'ask' }).hears(COMMAND, notice('serverRequest/resolved', { threadId: 'sub-agent', requestId: 0 }))
     expect(talk.decide('0', true)).toBe(false)
+    expect(talk.events.at(-1)).toMatchObject({ type: 'tool_result', id: '0', ok: false })
+    // Of what was answered it says the same: that is nothing new.
+    const answered = Talk.atWork({ approvals: 'ask' }).hears(COMMAND)
+    answered.decide('0', true)
+    expect(answered.hears(notice('serverRequest/resolved', { requestId: 0 })).events.at(-1)).toMatchObject({ type: 'approval_asked' })
   })
 
   test.each([

@@ -1,9 +1,9 @@
-import type { Approvals, HarnessEvent, HarnessState, Step } from '../../ports/harness.ts'
-import { noLine, type OpenLine } from '../harness-shared/lines.ts'
+import { type Approvals, type HarnessEvent, type HarnessState, MOST_QUESTIONS, type Step } from '../../ports/harness.ts'
+import { clip, noLine, type OpenLine } from '../harness-shared/lines.ts'
 import { answer, failure, type Message, notification, request } from '../harness-shared/rpc.ts'
-import { newStory, type Story, tellAll } from '../harness-shared/story.ts'
+import { newStory, notAskedAnyMore, type Story, tellAll } from '../harness-shared/story.ts'
 import { questionOf } from './asking.ts'
-import { begun, changesOf, ended, fieldOf, Item, plain, result, said, textOf } from './items.ts'
+import { begun, changesOf, ended, fieldOf, Item, open as openly, plain, result, said, textOf } from './items.ts'
 import { resetOf, retryOf, troubleOf, waitOf } from './trouble.ts'
 import { Totals, type Used, usedSince } from './usage.ts'
 
@@ -75,7 +75,6 @@ export interface State extends HarnessState {
 export type Next = Step & { state: State; send: string[] }
 
 const MOST_LETTERS = 20
-const MOST_WISHES = 50
 const MOST_CHANGES = 20
 const MOST_THREADS = 20
 const MOST_EARLY = 50
@@ -190,7 +189,7 @@ export function tell(state: State, events: HarnessEvent[]): Next {
 const isFirst = ({ type }: HarnessEvent) => type === 'ready'
 
 function short(event: HarnessEvent): HarnessEvent {
-  return event.type === 'text' ? { ...event, text: event.text.slice(0, LONGEST_KEPT).toWellFormed() } : event
+  return event.type === 'text' ? { ...event, text: clip(event.text, 0, LONGEST_KEPT) } : event
 }
 
 /** A line of which only the beginning is here: whoever waits for it must not wait for ever. A command that prints much makes one. */
@@ -203,7 +202,7 @@ export function heardInPart(state: State, text: string): Next | undefined {
   const shown = `It is too long to be shown. It begins: ${beginningOf(text)}`
   if (type === 'agentMessage') return tell(state, when === 'completed' ? [said('agent', shown)] : [])
   if (when === 'completed') return tell(state, [result(item, text.includes('"status":"completed"'), shown)])
-  return tell(state, [{ type: 'tool_call', id: plain(item), name: type, input: plain(shown) }])
+  return tell(state, [{ type: 'tool_call', id: plain(item), name: type, input: openly(shown) }])
 }
 
 const CUT_REQUEST = /^\{(?:"jsonrpc":"2\.0",)?"method":"([\w/]+)","id":(\d{1,9}|"[\w-]{1,200}"),/
@@ -323,7 +322,7 @@ function wished(state: State, { id, method, params }: Extract<Message, { kind: '
   if (!question) return { ...now, send: [failure(id, REFUSED, `Nobody here can answer ${method.slice(0, 100)}.`)] }
   const { yes, no, name, input } = question
   if (state.approvals !== 'ask') return { ...now, send: [answer(id, state.approvals === 'allow' ? yes : no)] }
-  if (Object.keys(state.wishes).length >= MOST_WISHES) return { ...now, send: [answer(id, no)] }
+  if (Object.keys(state.wishes).length >= MOST_QUESTIONS) return { ...now, send: [answer(id, no)] }
   const wish = plain(String(id))
   const wishes = { ...state.wishes, [wish]: { rpc: id, yes, no } }
   return tell({ ...state, wishes }, [{ type: 'approval_asked', id: wish, name, input }])
@@ -334,9 +333,15 @@ type Params = Record<string, unknown>
 /** Sub-agents have threads of their own: what they do is not what the agent does, but they use tokens in its name. */
 function noticed(state: State, method: string, params: Params): Next {
   if (method === 'thread/tokenUsage/updated') return counted(state, params)
-  if (method === 'serverRequest/resolved') return stay({ ...state, wishes: without(state.wishes, plain(textOf(params.requestId))) })
+  if (method === 'serverRequest/resolved') return withdrawn(state, plain(textOf(params.requestId)))
   const isElsewhere = typeof params.threadId === 'string' && params.threadId !== state.thread
   return isElsewhere || !Object.hasOwn(NOTICES, method) ? stay(state) : (NOTICES[method]?.(state, params) ?? stay(state))
+}
+
+/** It says so also of what was answered. */
+function withdrawn(state: State, wish: string): Next {
+  if (!Object.hasOwn(state.wishes, wish)) return stay(state)
+  return tell({ ...state, wishes: without(state.wishes, wish) }, [notAskedAnyMore(wish)])
 }
 
 const NOTICES: Record<string, (state: State, params: Params) => Next> = {
@@ -399,7 +404,7 @@ function withItem(state: State, given: unknown, act: (state: State, item: Item) 
 
 function itemStarted(state: State, item: Item): Next {
   const changes = changesOf(item)
-  const kept = changes === undefined ? state.changes : { ...state.changes, [item.id]: changes.slice(0, LONGEST_KEPT).toWellFormed() }
+  const kept = changes === undefined ? state.changes : { ...state.changes, [item.id]: changes }
   return tell({ ...takenUp(state, item), changes: newest(kept, MOST_CHANGES) }, begun(item))
 }
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { HarnessEvent } from '../../ports/harness.ts'
-import { clean, clip } from '../harness-shared/lines.ts'
+import { clean, clip, visible } from '../harness-shared/lines.ts'
 
 /** One thing in a thread. What more it has depends on its type, and on the version of the program. */
 export const Item = z.looseObject({ type: z.string().max(100), id: z.string().min(1).max(500) })
@@ -57,7 +57,7 @@ const ANY_TOOL: Tool = {
 
 export function begun(item: Item): HarnessEvent[] {
   const tool = toolOf(item)
-  return tool ? [{ type: 'tool_call', id: plain(item.id), name: plain(tool.name(item)), input: plain(tool.input(item)) }] : []
+  return tool ? [{ type: 'tool_call', id: plain(item.id), name: open(tool.name(item)), input: open(tool.input(item)) }] : []
 }
 
 export function ended(item: Item): HarnessEvent[] {
@@ -81,7 +81,7 @@ export const said = (from: 'agent' | 'thought' | 'person' | 'program' | 'error',
 
 /** What will be changed, as the request for permission does not say it again. */
 export function changesOf(item: Item): string | undefined {
-  return item.type === 'fileChange' ? plain(TOOLS.fileChange?.input(item) ?? '') : undefined
+  return item.type === 'fileChange' ? open(TOOLS.fileChange?.input(item) ?? '') : undefined
 }
 
 export function textOf(value: unknown): string {
@@ -90,6 +90,8 @@ export function textOf(value: unknown): string {
 }
 
 export const plain = (text: string) => clip(clean(text))
+/** What it wants to do: nothing of that is hidden. */
+export const open = (text: string) => clip(visible(text))
 
 export function fieldOf(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null && Object.hasOwn(value, name) ? (value as Record<string, unknown>)[name] : undefined

@@ -1,3 +1,5 @@
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { harnessContract } from '../../ports/harness.contract.ts'
 import { Driven, temporaryFolder } from '../../testing/harness.ts'
@@ -15,17 +17,6 @@ harnessContract({
 })
 
 describe('gemini, the real program', () => {
-  test('[H31] an interrupted one waits, and goes on with the next message to a good end', async () => {
-    const life = new Driven(gemini, scenes.scene([{ say: 'READY', tool: 'bash', args: { command: 'sleep 60' } }, { listen: true }]))
-    await life.saw('tool_call')
-    life.interrupt()
-    await life.saw('turn_ended', ({ how }) => how === 'interrupted')
-    life.message('as you like')
-    const { events } = await life.ended
-    expect(of(events, 'turn_ended').map(({ how }) => how)).toEqual(['interrupted', 'completed'])
-    expect(events.at(-1)).toMatchObject({ type: 'exited', ok: true })
-  })
-
   test('[H32] a session that cannot be loaded begins anew', async () => {
     const { events } = await new Driven(gemini, scenes.scene([{ say: 'anew' }], { session: '00000000-0000-4000-8000-00000000dead' })).ended
     expect(said(events, 'program')).toEqual([expect.stringContaining('begins anew')])
@@ -53,18 +44,37 @@ describe('gemini, the real program', () => {
     expect(of(events, 'tool_result').map(({ ok }) => ok)).toEqual([true, false])
   })
 
-  test('[H35] a limit of the provider is told as one', async () => {
-    const { events } = await new Driven(gemini, scenes.scene([{ error: { status: 429, times: 99 } }])).ended
-    expect(of(events, 'limit_reached')).toHaveLength(1)
-    expect(of(events, 'failed')).toEqual([])
-    expect(events.at(-1)).toMatchObject({ type: 'exited', ok: false })
-  })
-
   test('[H39] the tokens of a turn are all of it', async () => {
     const { events } = await new Driven(gemini, scenes.scene([{ tool: 'bash', args: { command: 'true' } }, { say: 'done' }])).ended
     expect(of(events, 'usage')).toMatchObject([{ input_tokens: 2_400, output_tokens: 84 }])
   })
 })
 
+test('[H40] what it would write is shown', async () => {
+  const steps = [{ tool: 'write', args: { path: 'w.txt', content: '#!/bin/sh\nrm -rf ~\n' } }, { say: 'over' }]
+  const life = new Driven(gemini, scenes.scene(steps, { approvals: 'ask' }))
+  const { id, input } = await life.saw('approval_asked')
+  expect(input).toContain('w.txt')
+  expect(input).toContain('rm -rf ~')
+  life.decide(id, { allow: false, message: '' })
+  await life.ended
+})
+
+test.each([['.gemini/settings.json', (command: string, args: string[]) => JSON.stringify({ mcpServers: { theirs: { command, args } } })]])(
+  '[H41] what it would run of %s keeps it from being started where somebody is asked',
+  async (file, text) => {
+    const [cwd, left] = [temporaryFolder(), temporaryFolder()]
+    mkdirSync(join(cwd, '.gemini'))
+    writeFileSync(join(cwd, file), text('/usr/bin/touch', [join(left, 'server')]))
+    for (const approvals of ['ask', 'deny'] as const)
+      expect(() => new Driven(gemini, scenes.scene([{ say: 'hello' }], { cwd, approvals }))).toThrow(file)
+    await new Driven(gemini, scenes.scene([{ say: 'hello' }], { cwd, approvals: 'allow' })).ended
+    expect(readdirSync(left)).toEqual(['server'])
+  },
+)
+
+scenes.keepsItsWord(gemini)
+scenes.refusesTooLong(gemini)
+scenes.showsAll(gemini, (command) => ({ tool: 'bash', args: { command } }))
 scenes.findsOurTools(gemini)
 scenes.recordTapes(gemini)

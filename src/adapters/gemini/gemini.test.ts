@@ -1,8 +1,9 @@
+import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { harnessContract } from '../../ports/harness.contract.ts'
 import type { HarnessState } from '../../ports/harness.ts'
-import { launchOf } from '../../testing/harness.ts'
+import { launchOf, temporaryFolder } from '../../testing/harness.ts'
 import { loadTape } from '../../testing/tapes.ts'
 import { begin, feed } from '../acp/literal.ts'
 import { gemini } from './index.ts'
@@ -76,28 +77,70 @@ describe('gemini', () => {
   })
 
   test('[H33] our own tools need nobody to ask; what a model names like them does', () => {
-    const working = (approvals: 'deny') =>
-      feed(
-        gemini,
-        begin(gemini, { options: {}, approvals }),
-        { id: 1, result: { protocolVersion: 1 } },
-        { id: 2, result: { sessionId: 's' } },
-      ).state
-    const options = [
-      { optionId: 'proceed_once', kind: 'allow_once' },
-      { optionId: 'cancel', kind: 'reject_once' },
-    ]
-    const asked = (toolCall: object) =>
-      feed(gemini, working('deny'), { id: 0, method: 'session/request_permission', params: { toolCall, options } }).sent[0]
+    const answered = (toolCall: object) => feed(gemini, working('deny'), asking(toolCall)).sent[0]
     const ours = { toolCallId: 'mcp_signalbox_task_note__1', title: 'task_note (signalbox MCP Server)', kind: 'other' }
-    expect(asked(ours)).toMatchObject({ result: { outcome: { optionId: 'proceed_once' } } })
+    expect(answered(ours)).toMatchObject({ result: { outcome: { optionId: 'proceed_once' } } })
     const shell = {
       toolCallId: 'run_shell_command__mcp_signalbox_',
       title: 'mcp_signalbox_task_note (signalbox MCP Server)',
       kind: 'execute',
     }
-    expect(asked(shell)).toMatchObject({ result: { outcome: { optionId: 'cancel' } } })
+    expect(answered(shell)).toMatchObject({ result: { outcome: { optionId: 'cancel' } } })
   })
+
+  const working = (approvals: 'ask' | 'deny') =>
+    feed(
+      gemini,
+      begin(gemini, { options: {}, approvals }),
+      { id: 1, result: { protocolVersion: 1 } },
+      { id: 2, result: { sessionId: 's' } },
+    ).state
+  const options = [
+    { optionId: 'proceed_once', kind: 'allow_once' },
+    { optionId: 'cancel', kind: 'reject_once' },
+  ]
+  const asking = (toolCall: object) => ({ id: 0, method: 'session/request_permission', params: { sessionId: 's', toolCall, options } })
+  const asked = (...messages: object[]) =>
+    feed(gemini, working('ask'), ...messages).events.flatMap((event) => (event.type === 'approval_asked' ? [event.input] : []))
+
+  test('[H40] an escape in a command hides nothing of it', () => {
+    const title = 'git status #\u001b]0;\nmkdir -p /tmp/pwned'
+    expect(asked(asking({ toolCallId: 'run_shell_command__1', title, kind: 'execute' }))).toEqual([
+      'git status #⟨U+001B⟩]0;\nmkdir -p /tmp/pwned',
+    ])
+  })
+
+  test('[H40] what would be written is shown, of a long file the lines that change', () => {
+    const written = { type: 'diff', path: 'w.txt', oldText: '', newText: '#!/bin/sh\nrm -rf ~\n' }
+    const call = { toolCallId: 'write_file__1', title: 'Writing to w.txt', kind: 'edit' }
+    const shown = 'Writing to w.txt\nw.txt\n+ #!/bin/sh\n+ rm -rf ~\n+ '
+    expect(asked(asking({ ...call, content: [written] }))).toEqual([shown])
+    // Announced before, and the question says only what is new.
+    const announced = session({ sessionUpdate: 'tool_call', ...call, status: 'pending' })
+    expect(asked(announced, asking({ ...call, content: [written] }))).toEqual([shown])
+    expect(asked(announced, asking({ toolCallId: call.toolCallId, content: [written] }))).toEqual([shown])
+    expect(asked(announced, asking({ toolCallId: call.toolCallId }))).toEqual(['Writing to w.txt'])
+    const lines = Array.from({ length: 5_000 }, (_, i) => `line ${i}`)
+    const edited = { type: 'diff', path: 'w.txt', oldText: lines.join('\n'), newText: lines.with(4_000, 'rm -rf ~').join('\n') }
+    expect(asked(asking({ ...call, content: [edited] }))[0]?.split('\n')).toEqual([
+      'Writing to w.txt',
+      'w.txt',
+      '  (4000 more that stay as they are)',
+      '- line 4000',
+      '+ rm -rf ~',
+      '  (999 more that stay as they are)',
+    ])
+  })
+
+  test.each(['.env', '.gemini/settings.json', '.gemini/policies', '.gemini/.env'])(
+    '[H41] it is not started beside %s, which it would obey unasked',
+    (file) => {
+      const cwd = temporaryFolder()
+      mkdirSync(join(cwd, file), { recursive: true })
+      for (const approvals of ['ask', 'deny'] as const) expect(() => gemini.launch(launchOf({ options: {}, cwd, approvals }))).toThrow(file)
+      expect(() => gemini.launch(launchOf({ options: {}, cwd, approvals: 'allow' }))).not.toThrow()
+    },
+  )
 
   test('[H36] it is started in its ACP mode without a parent of its own, with the model as an argument', () => {
     const { argv, env, inherit, state } = gemini.launch(launchOf({ options: {}, model: 'gemini-2.5-pro' }))

@@ -3,6 +3,7 @@ import type { HarnessEvent } from '../../ports/harness.ts'
 import { acpHarness } from '../acp/harness.ts'
 import { OURS } from '../acp/tools-server.ts'
 import { type Program, pathOf, probeProgram } from '../harness-shared/program.ts'
+import { refuseTaken, TAKEN_UNASKED } from '../harness-shared/repository.ts'
 
 const PROGRAM: Program = {
   command: 'gemini',
@@ -43,7 +44,9 @@ export const gemini = acpHarness({
   meters: { wall_clock: 'second', turns: 'turn', tokens: 'turn' },
   options: z.strictObject({}),
   probe: () => probeProgram(PROGRAM),
-  plan({ model }) {
+  plan(launch) {
+    refuseTaken(launch, 'Gemini CLI', TAKEN_UNASKED.gemini)
+    const { model } = launch
     const argv: [string, ...string[]] = [pathOf(PROGRAM) ?? PROGRAM.command, '--acp', '--skip-trust', ...(model ? ['-m', model] : [])]
     return { argv, env: ENV, inherit: NAMES }
   },

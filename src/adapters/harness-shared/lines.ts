@@ -50,10 +50,13 @@ function line(bytes: Buffer, dropped: number): Line {
   return { text: bytes.toString('utf8'), dropped }
 }
 
+/** One that has no end on its line is only its first two characters: what follows is a text that nobody may hide. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-const ESCAPES = /\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\|$)|[ -/]*[0-~]?)/g
+const ESCAPES = /\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)|[ -/]*[0-~]?)/g
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const CONTROLS = /[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]/g
+/** What acts on a terminal, or turns the order of what stands around it; not those that join letters and emoji. */
+const UNSEEN = /(?!\r\n|[\n\t\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
 
 /** As a person would see the line on a terminal: without colours, and of what was written over itself only the last. */
 export function printable({ text, dropped }: Line): string {
@@ -66,10 +69,19 @@ export function clean(text: string): string {
   return text.replace(ESCAPES, '').replace(CONTROLS, '').toWellFormed()
 }
 
-/** Never longer than a text may be, and says so when something is missing. */
-export function clip(text: string, dropped = 0): string {
-  if (text.length <= MOST_TEXT && dropped === 0) return text
-  const kept = text.slice(0, MOST_TEXT - 100).toWellFormed()
+/** All of what a program wants to do, for whoever is asked whether it may: what could not be seen is written out, and nothing is left away. */
+export function visible(text: string): string {
+  return text.replace(UNSEEN, codeOf).toWellFormed()
+}
+
+function codeOf(character: string): string {
+  return `⟨U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}⟩`
+}
+
+/** Never longer than this, and says so when something is missing. */
+export function clip(text: string, dropped = 0, most = MOST_TEXT): string {
+  if (text.length <= most && dropped === 0) return text
+  const kept = text.slice(0, most - 100).toWellFormed()
   const missing = text.length - kept.length + dropped
-  return `${kept}… (${missing} more)`
+  return `${kept}… (${missing.toLocaleString('en')} more characters)`
 }

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { accessSync, constants, readFileSync, realpathSync, statSync } from 'node:fs'
-import { delimiter, dirname, join } from 'node:path'
+import { delimiter, dirname, isAbsolute, join } from 'node:path'
 
 /** An agent program that people install by themselves. */
 export interface Program {
@@ -25,10 +25,7 @@ const asked = new Map<string, string>()
 
 /** The file to start, without a wrapper where there is one; undefined when it is not on the PATH. */
 export function pathOf(program: Program, path = process.env.PATH ?? ''): string | undefined {
-  const command = path
-    .split(delimiter)
-    .map((folder) => join(folder, program.command))
-    .find(isExecutable)
+  const command = whereIs(program.command, path)
   if (!command) return undefined
   const real = realpathSync(command)
   const folder = packageFolder(program, real)
@@ -36,6 +33,12 @@ export function pathOf(program: Program, path = process.env.PATH ?? ''): string 
   const places = [join(folder, 'node_modules'), ...above(folder)]
   const natives = places.flatMap((place) => (program.native ?? []).map((native) => join(place, native)))
   return natives.find(isExecutable) ?? real
+}
+
+/** The file that a command line means. */
+export function whereIs(command: string, path = process.env.PATH ?? ''): string | undefined {
+  const places = isAbsolute(command) ? [command] : path.split(delimiter).map((folder) => join(folder, command))
+  return places.find(isExecutable)
 }
 
 /** What its package says, or itself when it came in another way: to start it only for this takes seconds. */

@@ -3,6 +3,7 @@ import type { Approvals } from '../../ports/harness.ts'
 import { acpHarness } from '../acp/harness.ts'
 import { OURS } from '../acp/tools-server.ts'
 import { type Program, pathOf, probeProgram } from '../harness-shared/program.ts'
+import { refuseTaken, TAKEN_UNASKED } from '../harness-shared/repository.ts'
 
 const PLATFORM = `opencode-${process.platform}-${process.arch}`
 
@@ -60,10 +61,11 @@ export const opencode = acpHarness({
   meters: { wall_clock: 'second', turns: 'turn' },
   options: z.strictObject({}),
   probe: () => probeProgram(PROGRAM),
-  plan({ approvals }) {
+  plan(launch) {
+    refuseTaken(launch, 'opencode', TAKEN_UNASKED.opencode)
     return {
       argv: [pathOf(PROGRAM) ?? PROGRAM.command, 'acp', '--print-logs', '--log-level', 'ERROR'],
-      env: { OPENCODE_PERMISSION: JSON.stringify(PERMISSIONS[approvals]), OPENCODE_DISABLE_AUTOUPDATE: '1' },
+      env: { OPENCODE_PERMISSION: JSON.stringify(PERMISSIONS[launch.approvals]), OPENCODE_DISABLE_AUTOUPDATE: '1' },
       inherit: NAMES,
     }
   },

@@ -66,5 +66,12 @@ describe('opencode, the real program', () => {
   })
 })
 
+const plugin = (file: string) =>
+  `import { writeFileSync } from 'node:fs'\nwriteFileSync(${JSON.stringify(file)}, '')\nexport const Theirs = async () => ({})\n`
+scenes.isNotStartedBeside(opencode, '.opencode/plugin/one.js', (leave) => plugin(leave('theirs')[1]))
+scenes.isNotStartedBeside(opencode, 'opencode.json', (leave) =>
+  JSON.stringify({ mcp: { theirs: { type: 'local', command: leave('theirs'), enabled: true } } }),
+)
+scenes.showsAll(opencode, (command) => ({ tool: 'bash', args: { command } }))
 scenes.findsOurTools(opencode)
 scenes.recordTapes(opencode)

@@ -1,7 +1,8 @@
+import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { harnessContract } from '../../ports/harness.contract.ts'
-import { launchOf } from '../../testing/harness.ts'
+import { launchOf, temporaryFolder } from '../../testing/harness.ts'
 import { loadTape } from '../../testing/tapes.ts'
 import { begin, complain, feed } from '../acp/literal.ts'
 import { opencode } from './index.ts'
@@ -66,6 +67,13 @@ describe('opencode', () => {
     expect(complain(opencode, talking.state, ...lines(7)).step.close).toBeUndefined()
     const titles = lines(20).map((line) => line.replace('small=false', 'small=true'))
     expect(complain(opencode, working(), ...titles).step.close).toBeUndefined()
+  })
+
+  test.each(['opencode.json', 'opencode.jsonc', '.opencode'])('[H41] it is not started beside %s, which it would obey unasked', (file) => {
+    const cwd = temporaryFolder()
+    mkdirSync(join(cwd, file))
+    for (const approvals of ['ask', 'deny'] as const) expect(() => opencode.launch(launchOf({ options: {}, cwd, approvals }))).toThrow(file)
+    expect(() => opencode.launch(launchOf({ options: {}, cwd, approvals: 'allow' }))).not.toThrow()
   })
 
   test.each([

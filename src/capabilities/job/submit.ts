@@ -359,7 +359,7 @@ async function lookAtHarness(ctx: LookContext, taskId: string, given: z.output<t
   }
   const unasked = cannotAsk(harness, approvalsFor(ctx, name, approvals))
   if (unasked) return unasked
-  const found = await harness.probe()
+  const found = await harness.probe(options.data)
   if (!found.found)
     return refuse('INVALID_INPUT', `${harness.title} cannot be used here: ${found.why}`, { hint: `Install it: ${found.install}` })
   const task = await requireTask(ctx, taskId)
