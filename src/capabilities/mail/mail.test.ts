@@ -37,8 +37,6 @@ async function inEpic(app: TestApp, epic: string, ...agents: Caller[]) {
   })
 }
 
-const EPIC = `epic_${'1'.repeat(36)}`
-
 describe('a letter', () => {
   test('[M1] is in the inbox and in the log when the call returns', async ({ app }) => {
     const { ann, bob, project_id } = await annAndBob(app)
@@ -121,21 +119,22 @@ describe('a letter', () => {
     const { ann, bob, project_id } = await annAndBob(app)
     const cay = await app.agent('worker', { name: 'Cay', project_id })
     const supervisor = await app.agent('supervisor', { name: 'Sue', project_id })
-    await inEpic(app, EPIC, ann, bob, supervisor)
+    const { epic } = await app.owner.call('epic_create', { project_id, title: 'All of it', start: false })
+    await inEpic(app, epic.id, ann, bob, supervisor)
     const { mail_ids, thread_id, mail_id } = await supervisor.call('mail_send', letter({ to_role: 'worker' }))
     expect(mail_id).toBe(mail_ids[0])
     expect((await stored(app)).map((row) => [row.id, row.to_id])).toEqual([
       [mail_ids[0], ann.id],
       [mail_ids[1], bob.id],
     ])
-    for (const worker of [ann, bob]) expect((await worker.call('mail_inbox')).letters).toMatchObject([{ thread_id, epic_id: EPIC }])
+    for (const worker of [ann, bob]) expect((await worker.call('mail_inbox')).letters).toMatchObject([{ thread_id, epic_id: epic.id }])
     expect((await ann.call('mail_send', letter({ to_role: 'worker' }))).mail_ids).toHaveLength(1)
     expect((await cay.call('mail_send', letter({ to_role: 'supervisor' }))).mail_ids).toHaveLength(1)
     expect((await ann.refused('mail_send', letter({ to_role: 'reviewer' }))).code).toBe('AGENT_NOT_FOUND')
-    expect((await cay.refused('mail_send', letter({ to_role: 'supervisor', epic_id: EPIC }))).code).toBe('PERMISSION_DENIED')
+    expect((await cay.refused('mail_send', letter({ to_role: 'supervisor', epic_id: epic.id }))).code).toBe('PERMISSION_DENIED')
     expect((await app.owner.refused('mail_send', letter({ to_role: 'worker' }))).code).toBe('INVALID_INPUT')
     expect((await app.owner.call('mail_send', letter({ to_role: 'worker', project_id }))).mail_ids).toHaveLength(3)
-    expect((await app.owner.call('mail_send', letter({ to_role: 'worker', epic_id: EPIC, body: 'Again' }))).mail_ids).toHaveLength(2)
+    expect((await app.owner.call('mail_send', letter({ to_role: 'worker', epic_id: epic.handle, body: 'Again' }))).mail_ids).toHaveLength(2)
   })
 
   test('[M2] goes to no agent of another project, and to none of a role that has nothing to do any more', async ({ app }) => {
