@@ -74,6 +74,8 @@ export interface Rescue {
 export interface DiffRequest {
   /** The commit that the work began at. */
   from: string
+  /** A ref in full that the work follows: what came from there since is not its own. Without it, or when they have nothing in common, `from` holds. */
+  follows?: string
   path?: string
   /** Cut after so many bytes. */
   bytes: number

@@ -58,6 +58,8 @@ describe.skipIf(withoutBrowser('[U10] screens for everybody'))('screens for ever
         'invite-agent',
         'letters',
         'write-letter',
+        'new-epic',
+        'epic',
         'first-board',
       ]),
     )

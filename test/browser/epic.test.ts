@@ -42,9 +42,9 @@ describe.skipIf(withoutBrowser('[U22] epics'))('epics', () => {
     await queue.getByText('PR 1').waitFor()
 
     await queue.getByLabel(`Feedback on ${task.handle}`).fill('More of it.')
-    await queue.getByRole('button', { name: `Send ${task.handle} back` }).click()
+    await queue.getByRole('button', { name: `Send back ${task.handle}` }).click()
     await until(async () => (await daemon.call('review_list', { task_id: task.id })).reviews.length === 2, 'a second round')
-    await queue.getByRole('button', { name: `Approve ${task.handle}` }).click()
+    await queue.getByRole('button', { name: `Approve and merge ${task.handle}` }).click()
     await page.getByText('1 of 1 done').waitFor()
     await page.getByText('Nothing waits for review.').waitFor()
     expect(git(repo, 'ls-tree', '--name-only', epics[0].branch).split('\n')).toEqual(['more.txt', 'part.txt'])

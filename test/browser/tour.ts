@@ -51,6 +51,17 @@ export async function* tour(visitor: Visitor, { task, emptyProject }: Sights): A
   await page.getByRole('dialog').waitFor()
   yield 'write-letter'
   await close()
+  await visitor.walk('/epics')
+  await page.getByRole('button', { name: 'New epic' }).click()
+  await page.getByRole('dialog').waitFor()
+  yield 'new-epic'
+  await close()
+  await page.getByRole('table', { name: 'Epics' }).getByRole('link').first().click()
+  await page
+    .getByRole('button', { name: /^Approve and merge T-/ })
+    .first()
+    .waitFor()
+  yield 'epic'
   await visitor.walk('/activity')
   await page.getByRole('tab', { name: 'Calls' }).click()
   await page.locator('details.call').first().waitFor()
@@ -296,9 +307,24 @@ export async function demo(daemon: TestDaemon): Promise<Sights> {
   for (const [index, body] of NOTES.entries())
     await call('task_note', { task_id: task, body }, index === 1 ? daemon.token : agents.at(-1)?.token)
   for (const [index, letter] of LETTERS.entries()) await call('mail_send', { to_human: true, ...letter }, agents[index]?.token)
+  const epic = { title: 'Sell in three countries', description: 'Prices, taxes and words for **each** of them.', start: false }
+  const { epic_id } = await call('epic_create', { project_id: projects[0], ...epic })
+  for (const [title, to] of PARTS) {
+    const { task_id } = await call('task_create', { epic_id, title })
+    if (to !== 'BACKLOG') await call('task_move', { task_id, status: 'IN_PROGRESS' })
+    if (to === 'REVIEW') await call('review_request', { task_id, summary: 'Rounds as the tax office does; the table has **27** rates.' })
+    if (to === 'DONE') await call('task_close', { task_id, reason: 'Merged by hand' })
+  }
   await call('setting_update', { key: 'dashboard.sign_in_days', value: 14 })
   return { task, emptyProject: projects[3] as string }
 }
+
+const PARTS = [
+  ['Prices in the currency of the country', 'DONE'],
+  ['Taxes by the country of the customer', 'REVIEW'],
+  ['Words of the checkout in three languages', 'IN_PROGRESS'],
+  ['Addresses as each country writes them', 'BACKLOG'],
+] as const
 
 /** A project with real agents in it: one that waits for an answer, one without quota, one that is done. */
 export async function demoAgents(daemon: TestDaemon): Promise<AgentSights> {

@@ -28,6 +28,11 @@ export async function diffOfBranch(repo: At, place: Place, request: DiffRequest)
   return between(repo, request, head, {})
 }
 
+/** Where the work left what it follows, for the last time. */
+export async function forkOf(at: At, head: string, { from, follows }: DiffRequest): Promise<string> {
+  return (follows && (await at.ask(['merge-base', '--end-of-options', follows, head]))) || from
+}
+
 async function between(at: At, { from, path, bytes }: DiffRequest, to: string, run: Options): Promise<Diff> {
   const base = await commitAt(at, from)
   if (!base) throw new GitRefusal('missing', `The commit ${from} that the work began at is not there any more.`)

@@ -1,7 +1,7 @@
 import { realpathSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { type Git, GitRefusal, type Place } from '../../ports/git.ts'
-import { diffOfBranch, diffOfPlace } from './diff.ts'
+import { diffOfBranch, diffOfPlace, forkOf } from './diff.ts'
 import { fileBelow, sizeOf } from './files.ts'
 import { ensure, squash } from './merge.ts'
 import { checkCommit, checkNewBranch, checkPlace, checkRescue, checkRevision, placeUnder, rescuesUnder } from './names.ts'
@@ -65,9 +65,12 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
     },
     diff: async (place, request) => {
       checkRevision(request.from)
+      if (request.follows !== undefined) checkRevision(request.follows)
       const { repo, state, admin } = await found(place)
       if (state === 'foreign') throw foreign(place)
-      return state === 'present' && admin ? diffOfPlace(await open(place.path), admin, request) : diffOfBranch(repo, place, request)
+      const present = state === 'present' && admin ? { at: await open(place.path), admin } : undefined
+      const from = await forkOf(present?.at ?? repo, present ? 'HEAD' : `refs/heads/${place.branch}`, request)
+      return present ? diffOfPlace(present.at, present.admin, { ...request, from }) : diffOfBranch(repo, place, { ...request, from })
     },
     file: async (place, path, bytes) => ((await found(place)).state === 'present' ? fileBelow(place.path, path, bytes) : undefined),
     rescue: async (place, as) => {

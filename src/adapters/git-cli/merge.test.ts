@@ -25,8 +25,26 @@ class Ground {
     this.git = this.another()
   }
 
-  another(): Git {
-    return createGit({ worktrees: join(this.folder, 'worktrees'), env: this.env, lockWaitMs: 30_000 })
+  another(env: NodeJS.ProcessEnv = this.env): Git {
+    return createGit({ worktrees: join(this.folder, 'worktrees'), env, lockWaitMs: 30_000 })
+  }
+
+  /** With a git that moves the branch of the epic, so many times, whenever it is asked to write a commit. */
+  stirred(times: number): NodeJS.ProcessEnv {
+    const [real, bin, left] = [execFileSync('which', ['git']).toString().trim(), join(this.folder, 'bin'), join(this.folder, 'left')]
+    mkdirSync(bin)
+    writeFileSync(left, String(times))
+    const lines = [
+      '#!/bin/sh',
+      `n=$(cat ${left})`,
+      `case " $* " in *" commit-tree "*) if [ "$n" -gt 0 ]; then`,
+      `  echo $((n - 1)) > ${left}`,
+      `  ${real} update-ref refs/heads/${EPIC} $(${real} commit-tree ${EPIC}^{tree} -p ${EPIC} -m stirred)`,
+      'fi;; esac',
+      `exec ${real} "$@"`,
+    ]
+    writeFileSync(join(bin, 'git'), `${lines.join('\n')}\n`, { mode: 0o755 })
+    return { ...this.env, PATH: `${bin}:${this.env.PATH}` }
   }
 
   run(...args: string[]): string {
@@ -184,26 +202,11 @@ describe('a squash', () => {
   test('[GM6] beside others that move the branch loses nothing', async ({ ground }) => {
     const works = []
     for (const n of [1, 2, 3, 4, 5]) works.push(await ground.work(`t${n}`, { [`f${n}.txt`]: `${n}\n` }))
-    // Somebody who takes no turn of ours, between any two of our steps.
-    let moved = 0
-    const stir = setInterval(() => {
-      if (moved === MOVES) return clearInterval(stir)
-      const head = ground.run('rev-parse', EPIC)
-      const next = ground.run('commit-tree', `${head}^{tree}`, '-p', head, '-m', 'stirred')
-      try {
-        ground.run('update-ref', `refs/heads/${EPIC}`, next, head)
-        moved++
-      } catch {
-        // Ours was faster.
-      }
-    }, 5)
-    try {
-      const merges = works.map((commit, i) => ground.another().squash(ground.squash(`t${i + 1}`, commit)))
-      expect((await Promise.all(merges)).map(({ result }) => result)).toEqual(works.map(() => 'merged'))
-    } finally {
-      clearInterval(stir)
-    }
-    expect(moved).toBeGreaterThan(0)
+    // Somebody who takes no turn of ours moves it after a squash has looked, and before it moves it itself.
+    const moved = MOVES
+    const env = ground.stirred(moved)
+    const merges = works.map((commit, i) => ground.another(env).squash(ground.squash(`t${i + 1}`, commit)))
+    expect((await Promise.all(merges)).map(({ result }) => result)).toEqual(works.map(() => 'merged'))
     const subjects = ground.commits()
     expect(subjects.filter((subject) => subject !== 'stirred').sort()).toEqual([1, 2, 3, 4, 5].map((n) => `t${n}: done`))
     expect(subjects.filter((subject) => subject === 'stirred')).toHaveLength(moved)

@@ -72,15 +72,9 @@ async function commitOf(repo: Repo, { commit, message, trailers }: Squash, tree:
   const [name = '', email = '', date = ''] = (await repo.line(['log', '-1', '--format=%an%x00%ae%x00%aI', commit])).split('\0')
   const lines = Object.entries(trailers).map(([key, value]) => `${key}: ${value}`)
   const env = { GIT_AUTHOR_NAME: name, GIT_AUTHOR_EMAIL: email, GIT_AUTHOR_DATE: date }
-  const input = `${withoutTrailers(message, Object.keys(trailers))}\n\n${lines.join('\n')}\n`
+  // Only the last paragraph is read as trailers: what the message says of itself is none.
+  const input = `${message.trim()}\n\n${lines.join('\n')}\n`
   return repo.line(['commit-tree', tree, '-p', onto], { input, env })
-}
-
-/** Whoever writes the message must not make it look like another's. */
-function withoutTrailers(message: string, names: string[]): string {
-  const own = names.map((name) => `${name.toLowerCase()}:`)
-  const lines = message.split('\n').filter((line) => !own.some((start) => line.trim().toLowerCase().startsWith(start)))
-  return lines.join('\n').trim()
 }
 
 async function requireCheckedOutNowhere(repo: Repo, branch: string, ref: string): Promise<void> {

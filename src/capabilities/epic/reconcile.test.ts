@@ -137,6 +137,7 @@ describe('a supervisor', () => {
     expect((await supervisor.call('epic_get')).tasks).toMatchObject([{ id: task.id }])
     expect(await supervisor.refused('review_request', { summary: 'x' })).toMatchObject({ code: 'CONFLICT' })
     expect(await supervisor.refused('task_close', { task_id: lead_task_id, reason: 'x' })).toMatchObject({ code: 'CONFLICT' })
+    expect(await supervisor.refused('task_assign', { task_id: lead_task_id, agent_id: null })).toMatchObject({ code: 'CONFLICT' })
     ground.git.work = { ...ground.git.work, ahead: 2 }
     await ground.leadEnds()
     expect(await ground.jobs(ground.lead())).toMatchObject([{ state: 'succeeded', reason: null }])

@@ -181,6 +181,7 @@ describe('a decision', () => {
     await app.owner.call('task_assign', { task_id: work.task.id, agent_id: mighty.id })
     expect(await mighty.refused('review_decide', approve)).toMatchObject({ code: 'PERMISSION_DENIED' })
     const orchestrator = await app.agent('orchestrator')
+    expect(await orchestrator.refused('review_decide', approve)).toMatchObject({ code: 'PERMISSION_DENIED' })
     await app.owner.call('task_assign', { task_id: work.task.id, agent_id: orchestrator.id })
     expect(await orchestrator.refused('review_decide', approve)).toMatchObject({ code: 'PERMISSION_DENIED' })
     const stranger = await app.agent('supervisor')
@@ -252,9 +253,11 @@ describe('a decision', () => {
     const changes = { task_id: work.task.id, decision: 'request_changes', feedback: 'x' }
     expect(await ground.supervisor.refused('review_decide', changes)).toMatchObject({ code: 'CONFLICT' })
     ground.commit(work.path, 'late.txt', 'nobody has seen it')
-    const again = ground.supervisor.call('review_decide', approve)
+    const again = await ground.supervisor.call('review_decide', approve, { holdMs: 1 })
+    expect(again).toMatchObject({ status: 'pending', review_id: pending.review_id })
     go.resolve()
-    expect(await again).toMatchObject({ status: 'merged', review_id: pending.review_id })
+    const waited = await app.owner.call('event_wait', { cursor: again.cursor, types: ['review.merged'], timeout_seconds: 30 })
+    expect(waited.events).toMatchObject([{ subject: pending.review_id }])
     expect(ground.git(ground.top, 'ls-tree', '--name-only', ground.epic.branch).split('\n')).toEqual(['a.txt', 'one.txt'])
     expect(ground.landed()).toHaveLength(1)
   })
@@ -328,6 +331,22 @@ describe('a decision', () => {
       expect(letter).toMatchObject({ subject: 'Rebase Required', from_id: 'system', body: expect.stringContaining(ground.epic.branch) })
     }
     expect(await ground.letters(landing.worker)).toEqual([])
+  })
+})
+
+describe('the difference', () => {
+  test('[W11] of work in an epic is its own, also when it took over what others did', async ({ ground }) => {
+    const [landing, work] = [await ground.handedIn('theirs.txt'), await ground.begun('mine')]
+    ground.commit(work.path, 'mine.txt', 'x\n')
+    const files = async () =>
+      (await ground.supervisor.call('diff_get', { task_id: work.task.id })).files.map(({ path }: { path: string }) => path)
+    await ground.decide(landing, 'approve')
+    expect(await files()).toEqual(['mine.txt'])
+    ground.git(work.path, 'merge', '-q', '--no-edit', ground.epic.branch)
+    expect(existsSync(join(work.path, 'theirs.txt'))).toBe(true)
+    expect(await files()).toEqual(['mine.txt'])
+    writeFileSync(join(work.path, 'draft.txt'), 'not committed')
+    expect(await files()).toEqual(['draft.txt', 'mine.txt'])
   })
 })
 

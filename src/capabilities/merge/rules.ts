@@ -8,13 +8,11 @@ import { about, handleOf, type TaskRow, taskNoted, taskStore, transition } from 
 
 const SILENT = 'It was moved to REVIEW without a summary.'
 
-/** Whoever has done the work, or has it, does not decide about it; nor does any other worker. */
+/** Of agents only a supervisor decides, in whose epic it is, and not about what it did itself. */
 export function checkMayDecide(principal: Principal, task: TaskRow, round: ReviewRow | undefined): Refusal | undefined {
   const own = principal.scope.task === task.id || task.assignee_id === principal.id || round?.requested_by === principal.id
-  if (principal.kind !== 'agent' || (!own && principal.role !== 'worker')) return undefined
-  return refuse('PERMISSION_DENIED', `You may not decide about ${handleOf(task)}: a worker never approves work.`, {
-    hint: 'The supervisor of its epic does, or a person.',
-  })
+  if (principal.kind !== 'agent' || (!own && principal.role === 'supervisor')) return undefined
+  return refuse('PERMISSION_DENIED', `You may not decide about ${handleOf(task)}: that is for the supervisor of its epic, or a person.`)
 }
 
 /** The last round is over when it was decided; what was moved to REVIEW by hand has none of its own. */

@@ -258,6 +258,7 @@ export const assign = defineTool({
     const row = await requireTask(ctx, input.task_id)
     if (row.status === 'DONE')
       return refuse('INVALID_TRANSITION', `${handleOf(row)} is done.`, { hint: 'Reopen it with task_move to BACKLOG.' })
+    if (row.lead) return ofAnEpic(row)
     const agent = input.agent_id ? await agentStore(ctx.tx).agent(input.agent_id) : undefined
     if (agent?.project_id && agent.project_id !== row.project_id)
       return refuse('INVALID_AGENT_STATE', `${agent.handle} belongs to another project.`)
@@ -371,7 +372,9 @@ export async function createTask(ctx: RunContext, project: string, input: Wanted
 }
 
 function ofAnEpic(row: TaskRow): Refusal {
-  return refuse('CONFLICT', `On ${handleOf(row)} an epic is led: it ends with that.`, { hint: 'End the epic with epic_update.' })
+  return refuse('CONFLICT', `On ${handleOf(row)} an epic is led: it ends with that, and has its supervisor.`, {
+    hint: 'epic_update ends an epic, or gives it another supervisor.',
+  })
 }
 
 async function changed(ctx: RunContext, row: TaskRow) {

@@ -44,7 +44,8 @@ export const diff = defineTool({
     const found = await readable(ctx, input.task_id)
     if ('body' in found) return found
     const { row, place, from } = found
-    const result = await asked(() => ctx.ports.git.diff(place, { from, path: input.path, bytes: input.max_bytes }))
+    const follows = row.base_from === null ? undefined : `refs/heads/${row.base_branch}`
+    const result = await asked(() => ctx.ports.git.diff(place, { from, follows, path: input.path, bytes: input.max_bytes }))
     if ('body' in result) return result
     const { files, text: patch, cut } = result
     return { task_id: row.task_id, branch: row.branch, base_commit: from, files, patch, cut }

@@ -78,7 +78,7 @@ function Answer({ entry: { task_id, handle, epic_id } }: { entry: Pick<Queued, '
           <Button
             kind="primary"
             icon={Check}
-            aria-label={`Approve ${handle}`}
+            aria-label={`Approve and merge ${handle}`}
             busy={pressed === 'approve'}
             disabled={decide.isPending}
             onClick={() => decide.mutate({ task_id, decision: 'approve' })}
@@ -88,7 +88,7 @@ function Answer({ entry: { task_id, handle, epic_id } }: { entry: Pick<Queued, '
         )}
         <Button
           icon={Undo2}
-          aria-label={`Send ${handle} back`}
+          aria-label={`Send back ${handle}`}
           busy={pressed === 'request_changes'}
           disabled={decide.isPending || !feedback.trim()}
           onClick={() => decide.mutate({ task_id, decision: 'request_changes', feedback: feedback.trim() })}
