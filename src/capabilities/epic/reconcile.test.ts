@@ -9,6 +9,7 @@ interface Run {
   id: string
   task_id: string
   agent_id: string
+  job_id: string
   state: string
 }
 
@@ -79,7 +80,9 @@ class Ground {
   async leadEnds(nth = 1): Promise<void> {
     const run = await this.started(this.lead(), nth)
     this.runner.exit(run.id)
-    await this.ended(this.lead())
+    // A letter that it did not read may have started the next one by then.
+    const { job_id } = (await this.runs(this.lead())).find(({ id }) => id === run.id) as Run
+    await until(async () => !['queued', 'running'].includes((await this.app.owner.call('job_get', { job_id })).job.state))
   }
 
   /** All that was to be done about what has happened so far is done. */
