@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { TestDaemon } from '../src/testing/daemon.ts'
@@ -134,7 +135,7 @@ async function script({ daemon, project, cursor, agents: [agent, other] }: Groun
   const answers = {
     task_get: await ask('task_get', { task_id: task }),
     task_create: await ask('task_create', { ...NEW_TASK, project_id: project }),
-    mail_send: await ask('mail_send', letterTo((other as Ground['agents'][number]).id, '')),
+    mail_send: await ask('mail_send', letterTo((other as Ground['agents'][number]).id, randomUUID())),
     hold: await ask('event_wait', { task_id: task, cursor, limit: 1 }),
     release: await ask('task_note', { task_id: task, body: 'x' }),
   }

@@ -12,6 +12,8 @@ export interface MailReport {
   answers: number
   /** Sent again after a death, under the same key. */
   repeated: number
+  /** Sent again although they were acknowledged, to compare the answers. */
+  replays: number
   lettersPerSecond: number
   p99Ms: number
   /** What was lost, doubled, not read, read twice, or never heard of. */
@@ -77,9 +79,10 @@ export async function mailUnderLoad({ seed, agents, forMs, kills, thinkMs = 20 }
       letters: post.sent.size,
       answers: all.reduce((n, one) => n + one.answered, 0),
       repeated: post.repeated,
+      replays: post.replays,
       lettersPerSecond: Math.round(post.sent.size / seconds),
       p99Ms: Math.round(took[Math.floor(took.length * 0.99)] ?? 0),
-      wrong: compare(databaseOf(mortal.daemon), post, all),
+      wrong: [...post.wrong, ...compare(databaseOf(mortal.daemon), post, all)],
     }
   } finally {
     await mortal.remove()
@@ -95,6 +98,9 @@ class Post {
   readonly sent = new Map<string, string>()
   readonly took: number[] = []
   repeated = 0
+  replays = 0
+  /** Answers that were others the second time. */
+  readonly wrong: string[] = []
   readonly #mortal: Mortal
 
   constructor(mortal: Mortal) {
@@ -123,15 +129,30 @@ class Post {
     }
   }
 
-  async send(token: string, tool: 'mail_send' | 'mail_reply', input: { body: string; idempotency_key: string }): Promise<void> {
+  async send(
+    token: string,
+    tool: 'mail_send' | 'mail_reply',
+    input: { body: string; idempotency_key: string },
+    again = false,
+  ): Promise<void> {
     const began = performance.now()
     const { mail_ids } = await this.call(token, tool, input)
     this.took.push(performance.now() - began)
     for (const id of mail_ids as string[]) this.sent.set(id, input.body)
+    if (!again) return
+    this.replays++
+    const { mail_ids: same } = await this.call(token, tool, input)
+    if (String(same) !== String(mail_ids)) this.wrong.push(`${mail_ids} sent again is ${same}`)
   }
 }
 
 class Refused extends Error {}
+
+interface Told {
+  mail_id: string
+  to_agent_id: string | null
+  is_for_human: boolean
+}
 
 /** Somebody who writes and reads. */
 class Correspondent {
@@ -159,7 +180,7 @@ class Correspondent {
         : this.#random.chance(0.1)
           ? { to_human: true }
           : { to_agent_id: this.#random.pick(others).id }
-      await this.#post.send(this.token, 'mail_send', { ...to, subject: 'Soak', ...this.#unlike() } as never)
+      await this.#post.send(this.token, 'mail_send', { ...to, subject: 'Soak', ...this.#unlike() } as never, this.#random.chance(0.1))
       await pause(this.#random.below(thinkMs), stop)
     }
   }
@@ -171,23 +192,19 @@ class Correspondent {
     while (!over.aborted) {
       const waited = await call('event_wait', { cursor, types: ['mail.sent'], timeout_seconds: 1 })
       cursor = waited.cursor
-      for (const { data } of waited.events as { data: { mail_id: string } }[]) await this.#take(data.mail_id)
+      // People hear of every letter.
+      const own = (waited.events as { data: Told }[]).filter(({ data }) => data.is_for_human || data.to_agent_id === this.id)
+      for (const { data } of own) await this.#take(data.mail_id)
     }
   }
 
-  /** People hear of every letter; only what is theirs is read. */
   async #take(mail_id: string): Promise<void> {
-    try {
-      const { letter } = await this.#post.call(this.token, 'mail_read', { mail_id })
-      this.letters.set(mail_id, letter.body)
-      await this.#post.call(this.token, 'mail_ack', { mail_id })
-      if (!letter.subject.startsWith('Re: ') && this.#random.chance(0.2)) {
-        this.answered++
-        await this.#post.send(this.token, 'mail_reply', { mail_id, ...this.#unlike() } as never)
-      }
-    } catch (error) {
-      if (!(error instanceof Refused) || !error.message.includes('PERMISSION_DENIED')) throw error
-    }
+    const { letter } = await this.#post.call(this.token, 'mail_read', { mail_id })
+    this.letters.set(mail_id, letter.body)
+    await this.#post.call(this.token, 'mail_ack', { mail_id })
+    if (letter.subject.startsWith('Re: ') || !this.#random.chance(0.2)) return
+    this.answered++
+    await this.#post.send(this.token, 'mail_reply', { mail_id, ...this.#unlike() } as never)
   }
 
   #unlike(): { body: string; idempotency_key: string } {

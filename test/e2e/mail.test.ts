@@ -1,9 +1,10 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { command } from '../../src/daemon/cli-command.ts'
 import { TestDaemon } from '../../src/testing/daemon.ts'
 import { fakeTerminal } from '../../src/testing/terminal.ts'
+import { repository } from '../chaos/kill-runs.ts'
 import { Stream, until } from './support.ts'
 
 let daemon: TestDaemon
@@ -24,19 +25,22 @@ describe('letters', () => {
       ['worker', 'orchestrator', 'supervisor', 'planner', 'reviewer'].map((role) => agent(role, `Spy ${role}`)),
     )
     const before = (await daemon.call('task_list')).cursor
+    const queries = ['', `?project=${project_id}`, '?types=task.*,mail.*']
+    const open = () =>
+      Promise.all(spies.flatMap(({ token }) => queries.map((query) => Stream.open(daemon, { token, after: before, query }))))
+    const live = await open()
     const { mail_id } = await daemon.call('mail_send', { to_agent_id: bob.agent_id, subject: 'Platypus', body: 'x' }, ann.token)
     await daemon.call('mail_send', { to_human: true, subject: 'Platypus', body: 'x' }, ann.token)
     await daemon.call('mail_ack', { mail_id }, bob.token)
     const own = await Stream.open(daemon, { token: bob.token, after: before, query: '?types=mail.*' })
     await own.heard((events) => events.some((event) => event.data.subject === mail_id))
     const { task_id } = await daemon.call('task_create', { project_id, title: 'marker' })
-    for (const { token } of spies)
-      for (const query of ['', `?project=${project_id}`, '?types=task.*,mail.*']) {
-        const stream = await Stream.open(daemon, { token, after: before, query })
-        await stream.heard((events) => events.some((event) => event.data.subject === task_id))
-        expect(JSON.stringify(stream.events)).not.toMatch(/Platypus|mail\.|mail_/)
-        stream.close()
-      }
+    // Those that were there when it happened, and those that read it up.
+    for (const stream of [...live, ...(await open())]) {
+      await stream.heard((events) => events.some((event) => event.data.subject === task_id))
+      expect(JSON.stringify(stream.events)).not.toMatch(/Platypus|mail\.|mail_/)
+      stream.close()
+    }
     own.close()
   })
 
@@ -75,6 +79,39 @@ describe('letters', () => {
     expect(await command(['mail', 'reply', ids[8] as string, '3001'], { SIGNALBOX_HOME: daemon.home }, answer)).toBe(0)
     expect((await daemon.call('mail_inbox', {}, token)).letters).toMatchObject([
       { subject: expect.stringContaining('Re: Port 8'), body: '3001' },
+    ])
+  })
+
+  test('[M13] an agent of ours asks the human, is told of the answer at its next turn, and reads, acknowledges and answers it', async () => {
+    const repo = repository()
+    onTestFinished(() => rmSync(repo, { recursive: true, force: true }))
+    await daemon.call('repo_add', { path: repo, project_id })
+    const steps = [
+      { call: { tool: 'mail_send', arguments: { to_human: true, subject: 'Which port?', body: 'Tests or documentation?' } } },
+      { wait_message: { timeout_seconds: 120, save: 'notice' } },
+      { say: 'HEARD {{notice.text}}' },
+      { call: { tool: 'mail_inbox', save: 'inbox' } },
+      { call: { tool: 'mail_read', arguments: { mail_id: '{{inbox.letters.0.id}}' }, save: 'answer' } },
+      { call: { tool: 'mail_ack', arguments: { mail_id: '{{inbox.letters.0.id}}' } } },
+      { call: { tool: 'mail_reply', arguments: { mail_id: '{{inbox.letters.0.id}}', body: 'So {{answer.letter.body}}' } } },
+      { review: { summary: 'Asked, and done.' } },
+    ]
+    const { task_id } = await daemon.call('task_create', { project_id, title: 'Ask first' })
+    const options = { script: JSON.stringify(steps) }
+    const { job_id } = await daemon.call('job_submit', { task_id, action: 'start_agent', harness: 'scripted', options })
+    const asked = async () =>
+      (await daemon.call('mail_inbox', { limit: 200 })).letters.find((letter: { task_id: string | null }) => letter.task_id === task_id)
+    await until(asked, 'the agent asked')
+    const { mail_id } = await daemon.call('mail_reply', { mail_id: (await asked()).id, body: 'it is 3001' })
+    expect((await daemon.call('job_wait', { job_id, timeout_seconds: 40 })).job).toMatchObject({ state: 'succeeded' })
+    const { entries } = await daemon.call('transcript_search', { task_id, words: 'HEARD Signalbox: you have an unread letter, from owner' })
+    expect(entries).toHaveLength(1)
+    expect(entries[0].body).not.toContain('3001')
+    const { letters } = await daemon.call('mail_thread', { mail_id })
+    expect(letters.map(({ body, acked_at }: { body: string; acked_at: string | null }) => [body, acked_at !== null])).toEqual([
+      ['Tests or documentation?', false],
+      ['it is 3001', true],
+      ['So it is 3001', false],
     ])
   })
 

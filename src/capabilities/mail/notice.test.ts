@@ -1,4 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { tables } from '../../db/tables.ts'
 import type { Harness } from '../../ports/harness.ts'
 import type { Notifier } from '../../ports/notifier.ts'
 import { Caller, openTestApp } from '../../testing/app.ts'
@@ -29,6 +30,7 @@ async function atWork(harness: Partial<Harness> = {}, settings: Record<string, u
   const { id: run, agent_id } = await start()
   const told = (id = run) => runner.runs.get(id)?.inputs.map(({ data }) => data) ?? []
   return Object.assign(app, {
+    project_id,
     runner,
     run,
     agent_id,
@@ -105,6 +107,17 @@ describe('an agent that works', () => {
     for (const { id } of (await itself.call('mail_inbox')).letters) await itself.call('mail_read', { mail_id: id })
     await app.giveNow()
     expect(await app.said()).toBe(1)
+  })
+
+  test('[M13] of letters that come at the same time none is left out', async () => {
+    const app = await atWork()
+    const senders = [app.ann, ...(await Promise.all(Array.from({ length: 7 }, () => app.agent('worker', { project_id: app.project_id }))))]
+    for (let round = 0; round < 4; round++) {
+      await Promise.all(senders.map((sender) => sender.call('mail_send', letter({ to_agent_id: app.agent_id, body: `${round}` }))))
+      await app.settled()
+    }
+    const unread = await tables<{ letters: { noticed_in: string | null } }>(app.app.engine.view).selectFrom('letters').selectAll().execute()
+    expect(unread.map(({ noticed_in }) => noticed_in)).toEqual(Array.from({ length: 32 }, () => app.run))
   })
 
   test('[M13] also when the daemon was restarted before it could be told', async () => {

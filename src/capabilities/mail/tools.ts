@@ -195,8 +195,8 @@ async function oneAgent(ctx: RunContext, id: string): Promise<string[] | Refusal
   const { principal } = ctx
   if (id === principal.id) return refuse('INVALID_INPUT', 'A letter to yourself wakes nobody.', { hint: 'Keep it in a task_note.' })
   const own = principal.kind === 'agent' ? principal.scope.project : undefined
-  const { project_id } = (await agentStore(ctx.tx).agent(id)) ?? { project_id: null }
-  if (own && project_id && project_id !== own)
+  const project = own && (await agentStore(ctx.tx).agent(id))?.project_id
+  if (project && project !== own)
     return refuse('PERMISSION_DENIED', 'That agent works in another project.', { hint: 'Write to the human (to_human: true).' })
   return [id]
 }
