@@ -139,6 +139,23 @@ describe('the steps of a script', () => {
     for (const { exit } of [refused, accepted]) expect(exit.code).toBe(1)
   })
 
+  test('[H12] it does steps for each of a list, and takes any answer where it is told to', async () => {
+    const notes = ['one', 'two'].map((text) => ({ note: { text } }))
+    const { events } = await play(
+      await scene([
+        ...notes,
+        { call: { tool: 'task_get', arguments: { task_id: '{{task.id}}' }, save: 'seen' } },
+        { each: { of: '{{seen.task.notes}}', as: 'note', steps: [{ say: 'read {{note.body}}' }] } },
+        { each: { of: '{{seen.task.dependencies}}', as: 'none', steps: [{ say: 'never' }] } },
+        { call: { tool: 'task_create', arguments: { title: 'x' }, expect: 'any', save: 'answer' } },
+        { say: '{{answer.code}}' },
+        { each: { of: '{{seen.task.title}}', as: 'letter', steps: [] } },
+      ]),
+    )
+    expect(said(events)).toEqual(['read one', 'read two', 'PERMISSION_DENIED'])
+    expect(failure(events)).toContain('Step 8 (each): {{seen.task.title}} is no list')
+  })
+
   test('[H12] what was never saved, and a program that takes too long, are failures', async () => {
     const { signal } = new AbortController()
     const life = { saved: { seen: { a: 1 } }, me: { id: 'a', handle: 'ann', name: 'Ann' } } as unknown as Life
