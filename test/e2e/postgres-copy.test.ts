@@ -99,8 +99,8 @@ async function everyRead(daemon: TestDaemon, things: Lived['things']): Promise<R
     // Reading is a call too: only what was written counts.
     audit_tail: { limit: 200, tool: 'task_note' },
   }
-  // Waits, what differs between two daemons, and the seals, which go on with every call.
-  const others = ['event_wait', 'task_wait', 'job_wait', 'system_health', 'audit_verify', 'audit_export']
+  // Waits, what differs between two daemons, and the seals and the decision log, which go on with every call.
+  const others = ['event_wait', 'task_wait', 'job_wait', 'system_health', 'audit_verify', 'audit_export', 'decision_list']
   const inputOf = ({ name, input }: Any) => inputs[name] ?? (input.required?.includes('task_id') ? { task_id: things.task } : {})
   const answers = reads
     .filter(({ name }) => !others.includes(name))
