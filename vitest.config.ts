@@ -8,8 +8,9 @@ const common = {
   environment: 'node',
   exclude: [...configDefaults.exclude, 'test/soak/**', 'test/conformance/**'],
   pool: 'forks' as const,
-  testTimeout: 30_000,
-  hookTimeout: 60_000,
+  // A test that hangs is told in words by what it waits for; this is only for one that does not.
+  testTimeout: 90_000,
+  hookTimeout: 90_000,
   // One second, as it is by itself, is little on a busy machine.
   expect: { poll: { timeout: 20_000 } },
 }
@@ -46,9 +47,6 @@ const postgres = {
   name: 'postgres',
   include: [...ON_BOTH, ...POSTGRES_ONLY],
   globalSetup: ['test/global-setup.ts', 'test/postgres-setup.ts'],
-  // What a file says of its own on loading is said only once in a process.
-  testTimeout: 90_000,
-  hookTimeout: 90_000,
 }
 
 const withoutPostgres = (process.env.SIGNALBOX_TEST_WITHOUT ?? '').split(',').includes('postgresql')

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { DatabaseSync } from '@photostructure/sqlite'
 import { describe, expect } from 'vitest'
@@ -213,5 +213,7 @@ describe('check', () => {
 })
 
 function restoreByHand(from: string, to: string): void {
+  // As a new file: the old one may still be held by connections of this process that wait to be collected.
+  for (const name of [to, `${to}-wal`, `${to}-shm`]) rmSync(name, { force: true })
   writeFileSync(to, readFileSync(from))
 }

@@ -114,7 +114,7 @@ const test = base.extend<{ ground: Ground; app: TestApp }>({
 })
 
 describe('a work', () => {
-  test('[W11] is told with its task: none, planned, made', async ({ app, ground }) => {
+  test('[W12] is told with its task: none, planned, made', async ({ app, ground }) => {
     const task = await app.task({ title: 'Add user auth' })
     const worker = await app.worker(task.id)
     expect(await worker.call('work_get')).toMatchObject({ task: { id: task.id }, work: null })
