@@ -196,6 +196,10 @@ describe.skipIf(withoutBrowser('[S3] [S13] [U9] attacks on the dashboard'))('att
     const { agent_id, token } = await daemon.call('agent_invite', { role: 'worker', name: short })
     await daemon.call('mail_send', { to_human: true, subject: short, body: all, needs_ack: true }, token)
     await daemon.call('person_invite', { name: short, profile: 'viewer' })
+    const { epic_id } = await daemon.call('epic_create', { project_id, title: short, description: all, start: false })
+    const { task_id: part } = await daemon.call('task_create', { epic_id, title: short, description: all })
+    await daemon.call('task_move', { task_id: part, status: 'IN_PROGRESS' })
+    await daemon.call('review_request', { task_id: part, summary: all })
     const { handle: task } = await daemon.call('task_create', {
       project_id,
       title: `${short} javascript:hacked=1`,

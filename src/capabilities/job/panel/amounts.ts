@@ -11,7 +11,7 @@ export const UNTOLD = 'not told'
 
 /** What a program does not report itself is a guess, and looks like one; what it does not tell at all is not nothing. */
 export function costOf({ cost_usd, estimated, untold }: Pick<Run, 'cost_usd' | 'estimated'> & { untold?: string[] }): string {
-  if (untold?.includes('cost')) return cost_usd ? `at least ${money(cost_usd)}` : UNTOLD
+  if (untold?.includes('cost') && !cost_usd) return UNTOLD
   return `${estimated ? '≈ ' : ''}${money(cost_usd)}`
 }
 
