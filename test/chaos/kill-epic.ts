@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs'
-import { kill, survivors } from '../../src/testing/survivors.ts'
-import { git, repository } from './kill-runs.ts'
+import { survivors } from '../../src/testing/survivors.ts'
+import { git, repository, strike, VICTIMS, type Victim } from './kill-runs.ts'
 import { Mortal } from './mortal.ts'
 import { Random } from './random.ts'
 import { pause } from './stop.ts'
@@ -14,8 +14,6 @@ export interface EpicReport {
   wrong: string[]
 }
 
-type Victim = 'daemon' | 'runner' | 'agent'
-const VICTIMS: Victim[] = ['daemon', 'runner', 'agent']
 const CONVERGES_WITHIN_MS = 240_000
 
 const readLetters = [
@@ -101,20 +99,6 @@ export async function killEpic(
     await mortal.remove()
     rmSync(repo, { recursive: true, force: true })
   }
-}
-
-async function strike(mortal: Mortal, victim: Victim, random: Random): Promise<number> {
-  if (victim === 'daemon') {
-    await mortal.end('SIGKILL')
-    if (random.chance(0.2)) await mortal.killWhileStarting(random.below(600))
-    await mortal.start()
-    return 1
-  }
-  const program = victim === 'runner' ? 'runner.js' : 'scripted-agent.js'
-  const candidates = survivors(mortal.daemon.home).filter(({ argv }) => argv.startsWith(process.execPath) && argv.includes(program))
-  if (!candidates.length) return 0
-  kill(random.pick(candidates).pid)
-  return 1
 }
 
 /** Waits for the supervisor to hand the epic in, and for everybody to go home. */

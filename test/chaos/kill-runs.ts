@@ -16,8 +16,8 @@ export interface RunsReport {
   wrong: string[]
 }
 
-type Victim = 'daemon' | 'runner' | 'agent'
-const VICTIMS: Victim[] = ['daemon', 'runner', 'agent']
+export type Victim = 'daemon' | 'runner' | 'agent'
+export const VICTIMS: Victim[] = ['daemon', 'runner', 'agent']
 
 const NOTES = ['first', 'second']
 const CONVERGES_WITHIN_MS = 90_000
@@ -67,7 +67,7 @@ export async function killRuns(seed: number, strikes: number, agents: number): P
   }
 }
 
-async function strike(mortal: Mortal, victim: Victim, random: Random): Promise<number> {
+export async function strike(mortal: Mortal, victim: Victim, random: Random): Promise<number> {
   if (victim === 'daemon') {
     await mortal.end('SIGKILL')
     if (random.chance(0.2)) await mortal.killWhileStarting(random.below(600))

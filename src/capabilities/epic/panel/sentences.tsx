@@ -1,4 +1,5 @@
 import { Link } from '@tanstack/react-router'
+import { TaskLink } from '../../../ui/kit/task-link.tsx'
 import type { Sentences } from '../../../ui/panel.ts'
 import type { LiveEvent } from '../../../ui/stream.ts'
 import { STATES } from './words.ts'
@@ -21,11 +22,7 @@ export const sentences: Sentences = {
   ),
   'epic.worker_started': ({ data }) => (
     <>
-      <strong>gave</strong>{' '}
-      <Link to="/task/$task" params={{ task: String(data.handle) }} className="mono">
-        {String(data.handle)}
-      </Link>{' '}
-      a worker
+      <strong>gave</strong> <TaskLink handle={data.handle} /> a worker
     </>
   ),
 }

@@ -1,5 +1,5 @@
-import { Link } from '@tanstack/react-router'
 import { visible } from '../../../ui/kit/plain.ts'
+import { TaskLink } from '../../../ui/kit/task-link.tsx'
 import { Who } from '../../../ui/kit/who.tsx'
 import type { Sentences } from '../../../ui/panel.ts'
 
@@ -16,11 +16,7 @@ export const sentences: Sentences = {
   ),
   'review.requested': ({ actor, data }) => (
     <>
-      <strong>asked for review</strong> of{' '}
-      <Link to="/task/$task" params={{ task: String(data.handle) }} className="mono">
-        {String(data.handle)}
-      </Link>{' '}
-      <span className="muted">round {String(data.round)}</span>
+      <strong>asked for review</strong> of <TaskLink handle={data.handle} /> <span className="muted">round {String(data.round)}</span>
       {data.requested_by !== actor && (
         <span className="muted">
           {' '}

@@ -1,35 +1,34 @@
-import { Link } from '@tanstack/react-router'
+import { TaskLink } from '../../../ui/kit/task-link.tsx'
 import { Who } from '../../../ui/kit/who.tsx'
 import type { Sentences } from '../../../ui/panel.ts'
-import type { LiveEvent } from '../../../ui/stream.ts'
 import type { Status } from '../schema.ts'
 import { columnOf } from './words.ts'
 
 export const sentences: Sentences = {
   'task.created': ({ data }) => (
     <>
-      <strong>created</strong> <Task data={data} /> <span className="muted">{String(data.title)}</span>
+      <strong>created</strong> <TaskLink handle={data.handle} /> <span className="muted">{String(data.title)}</span>
     </>
   ),
   'task.updated': ({ data }) => (
     <>
-      <strong>changed</strong> {(data.fields as string[]).join(', ').replaceAll('_', ' ')} of <Task data={data} />
+      <strong>changed</strong> {(data.fields as string[]).join(', ').replaceAll('_', ' ')} of <TaskLink handle={data.handle} />
     </>
   ),
   'task.moved': ({ data }) => (
     <>
-      <strong>moved</strong> <Task data={data} /> from {column(data.from)} to {column(data.to)}
+      <strong>moved</strong> <TaskLink handle={data.handle} /> from {column(data.from)} to {column(data.to)}
       {typeof data.reason === 'string' && <span className="muted">: {data.reason}</span>}
     </>
   ),
   'task.assigned': ({ data }) =>
     typeof data.assignee_id === 'string' ? (
       <>
-        <strong>gave</strong> <Task data={data} /> to <Who id={data.assignee_id} />
+        <strong>gave</strong> <TaskLink handle={data.handle} /> to <Who id={data.assignee_id} />
       </>
     ) : (
       <>
-        <strong>took</strong> <Task data={data} /> back: nobody has it
+        <strong>took</strong> <TaskLink handle={data.handle} /> back: nobody has it
       </>
     ),
   'task.deleted': ({ data }) => (
@@ -39,7 +38,7 @@ export const sentences: Sentences = {
   ),
   'task.noted': ({ data }) => (
     <>
-      <strong>wrote a note</strong> on <Task data={data} />
+      <strong>wrote a note</strong> on <TaskLink handle={data.handle} />
     </>
   ),
   'plan.proposed': ({ data }) => (
@@ -53,14 +52,6 @@ export const sentences: Sentences = {
       {data.accepted === true && <span className="muted"> of {count((data.task_ids as string[]).length)}</span>}
     </>
   ),
-}
-
-function Task({ data: { handle } }: Pick<LiveEvent, 'data'>) {
-  return (
-    <Link to="/task/$task" params={{ task: String(handle) }} className="mono">
-      {String(handle)}
-    </Link>
-  )
 }
 
 const column = (status: unknown) => columnOf(status as Status).title.toLowerCase()

@@ -1,6 +1,6 @@
-import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { visible } from '../../../ui/kit/plain.ts'
+import { TaskLink } from '../../../ui/kit/task-link.tsx'
 import type { Sentences } from '../../../ui/panel.ts'
 import type { LiveEvent } from '../../../ui/stream.ts'
 
@@ -38,10 +38,7 @@ export const sentences: Sentences = {
 function About({ data, verb, children }: { data: LiveEvent['data']; verb: string; children: ReactNode }) {
   return (
     <>
-      <strong>{verb}</strong> {children}{' '}
-      <Link to="/task/$task" params={{ task: String(data.handle) }} className="mono">
-        {String(data.handle)}
-      </Link>
+      <strong>{verb}</strong> {children} <TaskLink handle={data.handle} />
     </>
   )
 }
