@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { defineEffect, type EffectContext } from '../../kernel/effect.ts'
 import type { Place } from '../../ports/git.ts'
+import type { Harness, Launch, LaunchPlan } from '../../ports/harness.ts'
 import type { Exit } from '../../ports/runner.ts'
 import { hashOf, newSecret } from '../agent/index.ts'
 import { makeWorktree, placeOf, workOf, workPlan } from '../work/index.ts'
@@ -51,7 +52,7 @@ async function launch(ctx: EffectContext, run_id: string): Promise<void> {
   const token = run.kind === 'agent' ? await runner.keep(run_id, 'token', () => newSecret('agent')) : ''
   await ctx.report('run_prepared', { run_id, host: daemon.host, token_hash: token ? hashOf(token) : null })
   const folder = await runner.folder(run_id)
-  const plan = harness.launch({
+  const plan = planOf(harness, {
     run: run_id,
     folder,
     cwd: place.path,
@@ -63,12 +64,23 @@ async function launch(ctx: EffectContext, run_id: string): Promise<void> {
     session: run.session,
     options: JSON.parse(run.options),
   })
+  // It would refuse the next time too.
+  if (plan instanceof Error) return ctx.report('run_ended', { run_id, exit: neverBegan(plan.message), events: [] }).then()
   for (const [name, content] of Object.entries(plan.files)) await runner.keep(run_id, name, () => content)
   const { wall_clock } = JSON.parse(run.limits) as Allowance
   const { argv, env, inherit, stdin } = plan
   const limits = { wallClockMs: wall_clock ?? null, outputBytes: MOST_OUTPUT_BYTES, graceMs: GRACE_MS }
   await runner.keep(run_id, FIRST_STATE, () => JSON.stringify(plan.state ?? harness.begin()))
   await reportStarted(ctx, run_id, await runner.start(run_id, { argv, env, inherit, stdin, cwd: place.path, ...limits }))
+}
+
+/** An error: it is not started like this, and says why. */
+function planOf(harness: Harness, launch: Launch): LaunchPlan | Error {
+  try {
+    return harness.launch(launch)
+  } catch (error) {
+    return error as Error
+  }
 }
 
 /** Beside the process: a daemon that finds it running did not make the plan that it was started by. */

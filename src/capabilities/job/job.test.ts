@@ -250,6 +250,20 @@ describe('a job', () => {
     await expect.poll(() => app.runner.runs.get(run)?.inputs).toEqual(inputs.map((input, i) => ({ seq: i + 1, ...input })))
   })
 
+  test('[J12] a harness that refuses to be launched like this is not asked again and again, and its reason is told', async () => {
+    let asked = 0
+    const app = await open({
+      launch: () => {
+        asked++
+        throw new Error('It is not started beside opencode.json.')
+      },
+    })
+    const task = await app.task()
+    const { job } = await app.owner.call('job_submit', { task_id: task.id, action: 'start_agent' })
+    expect(await app.over(job.id)).toMatchObject({ state: 'failed', reason: expect.stringContaining('beside opencode.json') })
+    expect(asked).toBe(2)
+  })
+
   test('[J7] what a harness begins with is what its launch says', async () => {
     const app = await open({
       launch: () => ({ argv: ['fake'], env: {}, inherit: [], stdin: 'open', files: {}, state: { first: 'words' } }),
