@@ -243,6 +243,7 @@ describe.each(MODES)('with isolation %s', (isolation) => {
 /** Asked of the system in our own words: a probe that is wrong must not switch off what depends on it. */
 const hasNamespaces =
   spawnSync('unshare', ['--user', '--map-current-user', '--pid', '--fork', '--kill-child', '--mount-proc', 'true']).status === 0
+if (!hasNamespaces) console.warn('NOT RUN: [R4] [R11] runs in a namespace of their own (needs unshare without root)')
 
 describe.skipIf(!hasNamespaces)('in a namespace, which this machine has', () => {
   test('[R4] even what cleared its environment goes with the run, and an agent is not the first in there', async () => {

@@ -12,7 +12,7 @@ export async function withLead(ctx: RunContext, epic: EpicRow): Promise<EpicRow 
   if (epic.supervisor_id !== null) return epic
   if (epic.repo_id === null)
     return refuse('RESOURCE_NOT_FOUND', `The project of ${epicHandle(epic)} has no repository: nobody can be started.`, {
-      hint: 'Register one with repo_add; or leave it in PLANNING.',
+      hint: 'Register one with repo_add; or only plan it: with start: false it stays in PLANNING.',
       next_tool: 'repo_add',
     })
   const supervisor = await createAgent(ctx, { role: 'supervisor', project_id: epic.project_id })
