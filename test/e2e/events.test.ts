@@ -33,7 +33,8 @@ describe('GET /api/events', () => {
   test('[E3] what one does, all who may know hear, in one order', async () => {
     const streams = await Promise.all(Array.from({ length: 5 }, () => Stream.open(daemon)))
     const made = await Promise.all(Array.from({ length: 20 }, (_, i) => task(web, `${i}`)))
-    await marker(...streams)
+    const { task_id } = await task(web, MARKER)
+    for (const stream of streams) await stream.heard((events) => events.some((event) => event.data.subject === task_id))
     const order = streams[0]?.events.map((event) => event.id)
     for (const stream of streams) {
       expect(stream.events.map((event) => event.id)).toEqual(order)
