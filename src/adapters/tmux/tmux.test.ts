@@ -142,7 +142,8 @@ describe.skipIf(withoutTmux)('tmux', () => {
     onTestFinished(() => terminal.close(one, 100))
     expect(await terminal.ended(one, new AbortController().signal)).toMatchObject({
       state: 'ended',
-      how: 'code 127',
+      // On a busy machine tmux never hears how some programs ended, and we say so.
+      how: expect.stringMatching(/^code 127$|nobody saw/),
       screen: expect.stringContaining('/no/such/program'),
     })
   })
