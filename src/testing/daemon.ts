@@ -72,7 +72,8 @@ export class TestDaemon {
       this.log += String(chunk)
     })
     const lines = createInterface({ input: child.stdout as NonNullable<typeof child.stdout> })
-    const ended = once(child, 'exit').then(([code, signal]) => {
+    // Not at its exit: its last words may still be in the pipe then.
+    const ended = once(child, 'close').then(([code, signal]) => {
       throw new Error(`the daemon ended with ${code ?? signal}: ${this.log}`)
     })
     const [line] = (await Promise.race([once(lines, 'line'), ended])) as [string]

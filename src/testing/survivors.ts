@@ -28,6 +28,18 @@ function folders(path: string): string[] {
   }
 }
 
+const PATIENCE_MS = 60_000
+
+/** What is left when those that were ending have ended: who is told of an end hears it from a process that still has to go itself. */
+export async function leftBehind(home: string): Promise<string[]> {
+  const deadline = performance.now() + PATIENCE_MS
+  for (;;) {
+    const left = survivors(home).map(({ argv }) => argv)
+    if (!left.length || performance.now() > deadline) return left
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}
+
 export function kill(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')

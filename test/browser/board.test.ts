@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core'
 import { describe, expect } from 'vitest'
+import type { TestDaemon } from '../../src/testing/daemon.ts'
 import { someTasks, test, type Visitor, withoutBrowser } from './support.ts'
 
 const handlesIn = (visitor: Visitor, column: string) =>
@@ -11,11 +12,17 @@ const handlesIn = (visitor: Visitor, column: string) =>
 /** No string is evaluated on these pages: what is waited for is an element. */
 const putDown = (page: Page) => page.locator('.task-card-carried').first().waitFor({ state: 'detached' })
 
+/** While the last card glides to its place, the next one is not picked up. */
+const atRest = (page: Page) => page.locator('[data-dnd-dragging], [data-dnd-dropping]').first().waitFor({ state: 'detached' })
+
+/** At the daemon: a card is in its column as soon as it is let go, before anybody was asked. */
+const becomes = (daemon: TestDaemon, task_id: string, task: object) =>
+  expect.poll(async () => (await daemon.call('task_get', { task_id })).task).toMatchObject(task)
+
 /** As a hand does it: press, move, come to rest over the column, let go. */
 async function carry(visitor: Visitor, handle: string, column: string): Promise<void> {
   const { page } = visitor
-  // While the last card glides to its place, the next one is not picked up.
-  await page.locator('[data-dnd-dragging], [data-dnd-dropping]').first().waitFor({ state: 'detached' })
+  await atRest(page)
   const [from, to] = [await visitor.card(handle).boundingBox(), await visitor.column(column).boundingBox()]
   if (!from || !to) throw new Error(`${handle} or ${column} is not on the screen`)
   await page.mouse.move(from.x + from.width / 2, from.y + from.height / 2)
@@ -152,8 +159,8 @@ describe.skipIf(withoutBrowser('[U3] [U4] the board'))('the board', () => {
     await carry(visitor, carried, 'In progress')
     await visitor.isIn(carried, 'In progress')
     expect((await moved).status()).toBe(200)
-    expect(await daemon.call('task_get', { task_id: carried })).toMatchObject({ task: { status: 'IN_PROGRESS' } })
-    expect(await handlesIn(visitor, 'Backlog')).toEqual([left])
+    await becomes(daemon, carried, { status: 'IN_PROGRESS' })
+    await expect.poll(() => handlesIn(visitor, 'Backlog')).toEqual([left])
     // Let go where it was: nothing happened.
     await carry(visitor, left, 'Backlog')
     await putDown(visitor.page)
@@ -180,7 +187,7 @@ describe.skipIf(withoutBrowser('[U3] [U4] the board'))('the board', () => {
     await dialog.getByLabel('Reason').fill('Done by hand')
     await dialog.getByRole('button', { name: 'Close the task' }).click()
     await visitor.isIn(handle, 'Done')
-    expect(await daemon.call('task_get', { task_id: handle })).toMatchObject({ task: { status: 'DONE', closed_reason: 'Done by hand' } })
+    await becomes(daemon, handle, { status: 'DONE', closed_reason: 'Done by hand' })
   })
 
   test('[U4] a refused move puts the card back, with the words of the daemon', async ({ visitor, daemon }) => {
@@ -199,7 +206,7 @@ describe.skipIf(withoutBrowser('[U3] [U4] the board'))('the board', () => {
     const { error } = await (await refused).json()
     await visitor.page.getByText(error.message).first().waitFor()
     await visitor.isIn(second, 'Backlog')
-    expect(await handlesIn(visitor, 'In progress')).toEqual([])
+    await expect.poll(() => handlesIn(visitor, 'In progress')).toEqual([])
     expect(await daemon.call('task_get', { task_id: second })).toMatchObject({ task: { status: 'BACKLOG' } })
   })
 
@@ -217,6 +224,7 @@ describe.skipIf(withoutBrowser('[U3] [U4] the board'))('the board', () => {
     await page.keyboard.press('Escape')
     await putDown(page)
     await visitor.isIn(handle, 'Backlog')
+    await atRest(page)
     await visitor.card(handle).getByRole('link').focus()
     await page.keyboard.press('Space')
     await page.locator('.task-card-carried').first().waitFor()
@@ -224,7 +232,7 @@ describe.skipIf(withoutBrowser('[U3] [U4] the board'))('the board', () => {
     await page.locator('.column-over').and(visitor.column('In progress')).waitFor()
     await page.keyboard.press('Space')
     await visitor.isIn(handle, 'In progress')
-    expect(await daemon.call('task_get', { task_id: handle })).toMatchObject({ task: { status: 'IN_PROGRESS' } })
+    await becomes(daemon, handle, { status: 'IN_PROGRESS' })
     await page.getByRole('status').getByText(`${handle} is put down in In progress.`).waitFor({ state: 'attached' })
     // The focus went with it, and Enter opens what has it.
     await visitor.card(handle).locator('a:focus').waitFor()
@@ -252,6 +260,6 @@ describe.skipIf(withoutBrowser('[U3] [U4] the board'))('the board', () => {
     await page.getByRole('button', { name: `Move ${handle}` }).click()
     await page.getByRole('menuitem', { name: 'Review' }).click()
     await visitor.isIn(handle, 'Review')
-    expect(await daemon.call('task_get', { task_id: handle })).toMatchObject({ task: { status: 'REVIEW' } })
+    await becomes(daemon, handle, { status: 'REVIEW' })
   })
 })

@@ -30,7 +30,7 @@ describe.skipIf(withoutBrowser('[U21] letters'))('letters', () => {
     const sent = page.locator('.letter-sent')
     await sent.getByText('It is 3001.').waitFor()
     await sent.getByText('Not read yet').waitFor()
-    expect(await page.getByLabel('Your answer').inputValue()).toBe('')
+    await expect.poll(() => page.getByLabel('Your answer').inputValue()).toBe('')
     const { letters } = await daemon.call('mail_inbox', {}, ann.token)
     await daemon.call('mail_read', { mail_id: letters[0].id }, ann.token)
     await sent.getByText('Read', { exact: true }).waitFor()

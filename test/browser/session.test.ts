@@ -58,7 +58,7 @@ describe.skipIf(withoutBrowser('the terminal of a task') || leftOut('tmux', 'the
     await daemon.call('session_type', { task_id: task, text: HOSTILE })
     await screen.getByText(HOSTILE).waitFor()
     const tookMs = performance.now() - began
-    expect(tookMs).toBeLessThan(10_000)
+    expect(tookMs).toBeLessThan(40_000)
     await terminal.getByRole('button', { name: 'Enter', exact: true }).click()
     await screen.getByText(`took ${HOSTILE.length} characters`).waitFor()
     expect(await page.evaluate('window.hacked')).toBe(undefined)
@@ -89,7 +89,7 @@ describe.skipIf(withoutBrowser('the terminal of a task') || leftOut('tmux', 'the
     await page.getByRole('alertdialog').getByRole('button', { name: 'Close' }).click()
     await status.getByText('Closed').waitFor()
     await terminal.getByRole('button', { name: 'Open terminal' }).waitFor()
-    expect(await box.count()).toBe(0)
+    await box.waitFor({ state: 'detached' })
     await screen.getByText('took').first().waitFor()
     expect(visitor.problems).toEqual([])
     await visitor.leave()

@@ -41,7 +41,8 @@ export class Visitor {
 
   static async open(browser: Browser, daemon: TestDaemon, look: Parameters<Browser['newContext']>[0] = {}): Promise<Visitor> {
     const context = await browser.newContext({ viewport: { width: 1360, height: 850 }, reducedMotion: 'reduce', ...look })
-    context.setDefaultTimeout(20_000)
+    // A page on a busy machine may stand still for many seconds.
+    context.setDefaultTimeout(40_000)
     await context.addInitScript(`addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI, sample }) =>
       console.error('policy', violatedDirective, blockedURI, sample))`)
     return new Visitor(context, await context.newPage(), daemon)

@@ -16,7 +16,7 @@ describe.skipIf(withoutBrowser('[U5] [U6] the page of a task'))('the page of a t
     expect(await page.locator('.notes li li').allTextContents()).toEqual(['a page', 'code'])
     expect(await page.locator('.notes td').allTextContents()).toEqual(['1', '2'])
     expect(await page.getByRole('link', { name: 'page', exact: true }).getAttribute('rel')).toBe('noreferrer noopener')
-    expect(await page.getByLabel('Write a note').inputValue()).toBe('')
+    await expect.poll(() => page.getByLabel('Write a note').inputValue()).toBe('')
     expect(await daemon.call('task_get', { task_id: handles[0] })).toMatchObject({ task: { note_count: 1 } })
   })
 
@@ -83,7 +83,7 @@ describe.skipIf(withoutBrowser('[U5] [U6] the page of a task'))('the page of a t
     await page.getByText('Out of date').waitFor({ state: 'detached' })
     await daemon.call('task_delete', { task_id })
     await page.getByRole('link', { name: 'Go to the board' }).waitFor()
-    expect(await page.getByRole('heading', { name: 'Another title' }).count()).toBe(0)
+    await page.getByRole('heading', { name: 'Another title' }).waitFor({ state: 'detached' })
   })
 
   test('[U10] on a narrow screen nothing stands out to the side, however long a word is', async ({ visitor, daemon }) => {
@@ -141,13 +141,13 @@ describe.skipIf(withoutBrowser('[U5] [U6] the page of a task'))('the page of a t
     expect(await task()).toMatchObject({ assignee_id: agent_id })
     await page.getByRole('button', { name: 'In progress' }).click()
     await page.locator('.page-actions').getByText('In progress').waitFor()
-    expect(await task()).toMatchObject({ status: 'IN_PROGRESS' })
+    await expect.poll(task).toMatchObject({ status: 'IN_PROGRESS' })
     await page.getByRole('button', { name: 'Done' }).click()
     const dialog = page.getByRole('dialog', { name: `Close ${task_id}` })
     await dialog.getByLabel('Reason').fill('No longer needed')
     await dialog.getByRole('button', { name: 'Close the task' }).click()
     await page.getByText('Closed: No longer needed').waitFor()
-    expect(await task()).toMatchObject({ status: 'DONE', closed_reason: 'No longer needed', assignee_id: null })
+    await expect.poll(task).toMatchObject({ status: 'DONE', closed_reason: 'No longer needed', assignee_id: null })
 
     await page.getByRole('button', { name: 'Delete the task' }).click()
     const question = page.getByRole('alertdialog', { name: `Delete ${task_id}?` })

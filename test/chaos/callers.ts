@@ -8,7 +8,11 @@ import type { Mortal } from './mortal.ts'
 export type Fields = Record<string, any>
 
 /** `lost`: the connection broke, so whether the call was done is not known. */
-export type Outcome = { kind: 'answer'; value: Fields } | { kind: 'refusal'; value: Fields } | { kind: 'lost'; why: string }
+export type Outcome =
+  | { kind: 'answer'; value: Fields }
+  | { kind: 'refusal'; value: Fields }
+  /** `stale`: on a connection that stood idle before, and perhaps was closed for that in the moment in which it was used. */
+  | { kind: 'lost'; why: string; stale?: boolean }
 
 export type Way = 'http' | 'mcp 2025' | 'mcp 2026' | 'stdio'
 
@@ -34,7 +38,7 @@ export function httpCaller(mortal: { url: string }, token: string): Caller {
     },
     call: (tool, input, signal) =>
       new Promise((resolve) => {
-        const lost = (error: Error) => resolve({ kind: 'lost', why: error.message })
+        const lost = (error: Error) => resolve({ kind: 'lost', why: error.message, stale: sending.reusedSocket })
         const sending = request(`${mortal.url}/api/tools/${tool}`, { method: 'POST', agent, headers, signal }, (response) => {
           const chunks: Buffer[] = []
           response.on('data', (chunk: Buffer) => chunks.push(chunk))

@@ -8,7 +8,7 @@ const STRIKES = Number(process.env.SIGNALBOX_KILLS ?? 5)
 describe('[F17] SIGKILL of the daemon under 16 writers', () => {
   // The soak has forty, of fifteen strikes each.
   for (const seed of seeds(1))
-    test(`seed ${seed}`, { timeout: 60_000 + STRIKES * 10_000 }, async ({ expect }) => {
+    test(`seed ${seed}`, { timeout: 120_000 + STRIKES * 20_000 }, async ({ expect }) => {
       const report = await killUnderLoad(seed, STRIKES)
       console.info(`SIGNALBOX_SEED=${seed}: ${summary([report])}`)
       expect(findings(report)).toEqual(NOTHING_FOUND)

@@ -1,5 +1,5 @@
 import { rmSync } from 'node:fs'
-import { survivors } from '../../src/testing/survivors.ts'
+import { leftBehind } from '../../src/testing/survivors.ts'
 import { git, repository, strike, VICTIMS, type Victim } from './kill-runs.ts'
 import { Mortal } from './mortal.ts'
 import { Random } from './random.ts'
@@ -154,11 +154,7 @@ async function everythingOnce({ daemon }: Mortal, repo: string, epic_id: string,
   const letters = await lettersOnce(daemon, epic.supervisor_id, wanted.tasks, check)
   const { counts } = await daemon.call('effect_list')
   check('effects that are stuck', [counts.dead, counts.unknown], [0, 0])
-  check(
-    'processes that are left',
-    survivors(daemon.home).map(({ argv }) => argv),
-    [],
-  )
+  check('processes that are left', await leftBehind(daemon.home), [])
   check('the audit', (await daemon.call('audit_verify', {})).ok, true)
   return { lives: lives.length, letters, found }
 }

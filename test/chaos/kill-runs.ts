@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { kill, survivors } from '../../src/testing/survivors.ts'
+import { kill, leftBehind, survivors } from '../../src/testing/survivors.ts'
 import { Mortal } from './mortal.ts'
 import { Random } from './random.ts'
 import { pause } from './stop.ts'
@@ -127,11 +127,7 @@ async function everythingOnce({ daemon }: Mortal, repo: string, tasks: string[])
     tokens.filter((token: { kind: string; status: string }) => token.kind === 'agent' && token.status === 'active').length,
     0,
   )
-  check(
-    'processes that are left',
-    survivors(daemon.home).map(({ argv }) => argv),
-    [],
-  )
+  check('processes that are left', await leftBehind(daemon.home), [])
   check('the user’s own checkout', git(repo, 'status', '--porcelain'), '')
   return wrong
 }

@@ -54,8 +54,10 @@ export async function mailUnderLoad({ seed, agents, forMs, kills, thinkMs = 20 }
     const all = [...people, human]
 
     const [stop, over] = [heardByAll(), heardByAll()]
+    // Before anybody writes: of a letter from before its cursor a reader never hears.
+    const { cursor } = await mortal.daemon.call('event_list', { limit: 1 })
     const began = performance.now()
-    const reading = all.map((one) => one.read(over.signal))
+    const reading = all.map((one) => one.read(cursor, over.signal))
     const writing = people.map((one) => one.write(people, thinkMs, stop.signal))
     for (let i = 0; i < kills; i++) {
       await pause((forMs / (kills + 1)) * (0.5 + random.next()))
@@ -68,7 +70,9 @@ export async function mailUnderLoad({ seed, agents, forMs, kills, thinkMs = 20 }
     const seconds = (performance.now() - began) / 1_000
 
     const drained = performance.now() + DRAIN_MS
-    while (performance.now() < drained && all.reduce((n, one) => n + one.letters.size, 0) < post.sent.size) await pause(50)
+    // Whoever is still at a letter may be about to answer it.
+    const open = () => post.atWork > 0 || all.reduce((n, one) => n + one.letters.size, 0) < post.sent.size
+    while (performance.now() < drained && open()) await pause(50)
     over.abort()
     await Promise.all(reading)
     const took = post.took.toSorted((a, b) => a - b)
@@ -99,6 +103,8 @@ class Post {
   readonly took: number[] = []
   repeated = 0
   replays = 0
+  /** Letters that are being read, acknowledged or answered. */
+  atWork = 0
   /** Answers that were others the second time. */
   readonly wrong: string[] = []
   readonly #mortal: Mortal
@@ -186,15 +192,17 @@ class Correspondent {
   }
 
   /** Looks only when it was told: a letter of which nobody tells it is never found. */
-  async read(over: AbortSignal): Promise<void> {
-    const call = (tool: string, input: object) => this.#post.call(this.token, tool, input)
-    let { cursor } = await call('event_list', { limit: 1 })
+  async read(from: string, over: AbortSignal): Promise<void> {
+    let cursor = from
     while (!over.aborted) {
-      const waited = await call('event_wait', { cursor, types: ['mail.sent'], timeout_seconds: 1 })
+      const waited = await this.#post.call(this.token, 'event_wait', { cursor, types: ['mail.sent'], timeout_seconds: 1 })
       cursor = waited.cursor
       // People hear of every letter.
       const own = (waited.events as { data: Told }[]).filter(({ data }) => data.is_for_human || data.to_agent_id === this.id)
-      for (const { data } of own) await this.#take(data.mail_id)
+      for (const { data } of own) {
+        this.#post.atWork++
+        await this.#take(data.mail_id).finally(() => this.#post.atWork--)
+      }
     }
   }
 

@@ -34,7 +34,8 @@ export function openFiles(daemon: TestDaemon): number {
 
 /** The gauges of GET /metrics. */
 export async function gauges(daemon: TestDaemon): Promise<Record<string, number>> {
-  const headers = { authorization: `Bearer ${daemon.token}` }
+  // Else whoever stands still for seconds writes into a connection that the daemon has closed meanwhile.
+  const headers = { authorization: `Bearer ${daemon.token}`, connection: 'close' }
   const text = await (await fetch(`${daemon.url}/metrics`, { headers })).text()
   return Object.fromEntries([...text.matchAll(/^signalbox_(\w+) (\S+)$/gm)].map(([, name, value]) => [name, Number(value)]))
 }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { daemonKilled, databaseRestarted, onDurableServer } from './postgres.ts'
 
 const STRIKES = Number(process.env.SIGNALBOX_KILLS ?? 3)
-const timeout = 60_000 + STRIKES * 15_000
+const timeout = 120_000 + STRIKES * 30_000
 
 const endure = onDurableServer(STRIKES)
 

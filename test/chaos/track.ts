@@ -61,10 +61,4 @@ export class Track {
   progress(): void {
     this.#seen()
   }
-
-  /** The oldest version after this one that was acknowledged long before `now`. */
-  overdue(seen: number, now: number, graceMs: number): number | undefined {
-    const at = this.acknowledged.get(seen + 1)
-    return at !== undefined && at < now - graceMs ? seen + 1 : undefined
-  }
 }

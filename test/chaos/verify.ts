@@ -231,7 +231,7 @@ function checkAnswers({ answers }: Contents, journal: Journal, { wrong }: Verdic
 }
 
 async function mutatingTools(daemon: TestDaemon): Promise<Set<string>> {
-  const response = await fetch(`${daemon.url}/api/tools`, { headers: { authorization: `Bearer ${daemon.token}` } })
+  const response = await fetch(`${daemon.url}/api/tools`, { headers: { authorization: `Bearer ${daemon.token}`, connection: 'close' } })
   const { tools } = (await response.json()) as { tools: { name: string; impact: string }[] }
   return new Set(tools.filter((tool) => tool.impact !== 'read').map((tool) => tool.name))
 }

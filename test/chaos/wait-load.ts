@@ -37,6 +37,7 @@ export interface LoadReport extends Round {
 }
 
 interface Round {
+  missed: Waiter['missed']
   moves: number
   waits: number
   timeouts: number
@@ -75,10 +76,19 @@ export async function waitUnderLoad(plan: LoadPlan): Promise<LoadReport> {
     await everybodyGone(mortal)
     await until(() => openFiles(mortal.daemon) <= files)
     const after = await footprint(mortal.daemon)
-    return { seed: plan.seed, warm, after, ...measured, wrong: [...warmUp.wrong, ...measured.wrong] }
+    const wrong = [...warmUp.wrong, ...reallyMissed(warmUp, warm), ...measured.wrong, ...reallyMissed(measured, after)]
+    return { seed: plan.seed, warm, after, ...measured, wrong }
   } finally {
     await mortal.remove()
   }
+}
+
+/** A wait that times out so long after a change was acknowledged has missed it, */
+const MISSED_MS = 1_000
+
+/** unless the answers were only so far from each other because somebody stood still between them. */
+function reallyMissed({ missed, ownStallMs }: Round, { stallMs }: Footprint): string[] {
+  return missed.filter(({ ms }) => ms > MISSED_MS + ownStallMs + stallMs).map(({ what }) => what)
 }
 
 interface Ground {
@@ -113,7 +123,8 @@ async function round(mortal: Mortal, ground: Ground, plan: LoadPlan, random: Ran
   const writing = tracks
     .filter((track) => !track.stopped)
     .map((track, i) => track.write(writers[i] as Caller, random.fork(), plan.thinkMs, stop.signal))
-  const health = await checkHealthFor(seconds, daemon)
+  const moved = () => tracks.every((track) => track.stopped || !track.lockstep || track.acknowledged.size > 0)
+  const health = await checkHealthFor(seconds, daemon, moved)
   stop.abort()
   const { resident_bytes = 0 } = await gauges(daemon)
   await Promise.all(writing)
@@ -137,15 +148,16 @@ async function round(mortal: Mortal, ground: Ground, plan: LoadPlan, random: Ran
     streams: sum(readers, (reader) => reader.connections),
     loadedRssMb: Math.round(resident_bytes / 1_048_576),
     ownStallMs: Math.round(stalls.max / 1e6),
+    missed: waiters.flatMap((waiter) => waiter.missed),
     wrong,
   }
 }
 
-/** Whoever asks how the daemon is has no connection yet. */
-async function checkHealthFor(seconds: number, daemon: TestDaemon): Promise<number[]> {
+/** Whoever asks how the daemon is has no connection yet. On a machine that stands still it takes longer until enough has happened. */
+async function checkHealthFor(seconds: number, daemon: TestDaemon, enough: () => boolean): Promise<number[]> {
   const end = performance.now() + seconds * 1_000
   const took: number[] = []
-  while (performance.now() < end) {
+  while (performance.now() < end || !enough()) {
     const began = performance.now()
     const { ok } = (await (await fetch(`${daemon.url}/healthz`, { headers: { connection: 'close' } })).json()) as { ok: boolean }
     if (ok) took.push(performance.now() - began)

@@ -7,8 +7,6 @@ import type { Track } from './track.ts'
 export const HOW = ['events', 'cursor', 'updated_at', 'status'] as const
 export type How = (typeof HOW)[number]
 
-/** A wait that times out so long after a change was acknowledged has missed it. */
-const MISSED_MS = 1_000
 /** Timers may fire a little early. */
 const EARLY_MS = 20
 const STATUSES = ['BACKLOG', 'IN_PROGRESS', 'REVIEW', 'DONE']
@@ -33,6 +31,8 @@ export class Waiter {
   readonly how: How
   readonly sights: Sight[] = []
   readonly problems: string[] = []
+  /** Changes that a wait did not end with, and how long they had been acknowledged when it timed out. */
+  readonly missed: { what: string; ms: number }[] = []
   seen = 1
   waits = 0
   timeouts = 0
@@ -78,8 +78,8 @@ export class Waiter {
     const timeout = this.#random.pick(this.#limits.timeouts)
     const began = performance.now()
     let outcome = await this.#caller.call(...this.#question(timeout), this.#leaving.signal)
-    // Before its first wait a connection is idle while all the others connect, and may close in the moment in which it is used.
-    if (outcome.kind === 'lost' && this.waits === 0) outcome = await this.#caller.call(...this.#question(timeout), this.#leaving.signal)
+    // A connection is idle while all the others connect, or while this process stands still.
+    if (outcome.kind === 'lost' && outcome.stale) outcome = await this.#caller.call(...this.#question(timeout), this.#leaving.signal)
     const now = performance.now()
     if (this.#leaving.signal.aborted) return
     this.waits++
@@ -134,11 +134,15 @@ export class Waiter {
     this.timeouts++
     if (took < (timeout ?? HOLD_SECONDS) * 1_000 - EARLY_MS) this.#wrong(`a wait of ${timeout} s was over after ${Math.round(took)} ms`)
     if (answer.resume !== (timeout === undefined)) this.#wrong(`a wait of ${timeout} s answered resume: ${answer.resume}`)
-    const overdue = this.track.overdue(this.seen, now, MISSED_MS)
-    if (overdue !== undefined) this.#wrong(`a wait of ${timeout} s missed version ${overdue}`)
+    const at = this.track.acknowledged.get(this.seen + 1)
+    if (at !== undefined) this.missed.push({ what: this.#told(`a wait of ${timeout} s missed version ${this.seen + 1}`), ms: now - at })
   }
 
   #wrong(what: string): void {
-    this.problems.push(`${this.how} by ${this.way} on ${this.track.task}: ${what}`)
+    this.problems.push(this.#told(what))
+  }
+
+  #told(what: string): string {
+    return `${this.how} by ${this.way} on ${this.track.task}: ${what}`
   }
 }

@@ -99,7 +99,7 @@ describe('POST /mcp/execute', () => {
     expect(await execute('', status())).toMatchObject({ status: 401, body: refusal('UNAUTHENTICATED') })
     const page = { headers: { origin: 'http://evil.example' } }
     expect(await execute(worker.token, status(), page)).toMatchObject({ status: 403, body: refusal('PERMISSION_DENIED') })
-    const get = await fetch(`${daemon.url}/mcp/execute`)
+    const get = await fetch(`${daemon.url}/mcp/execute`, { headers: { connection: 'close' } })
     expect([get.status, await get.json()]).toMatchObject([404, refusal('RESOURCE_NOT_FOUND')])
   })
 
@@ -110,9 +110,11 @@ describe('POST /mcp/execute', () => {
     const hasty = await invited('worker', 'hasty')
     await daemon.call('setting_update', { key: 'limits.agent_burst', value: 1 })
     await daemon.call('setting_update', { key: 'limits.agent_calls_per_second', value: 1 })
-    const answers = await Promise.all([1, 2, 3, 4].map(() => execute(hasty.token, status())))
-    await daemon.call('setting_update', { key: 'limits.agent_burst', value: null })
-    await daemon.call('setting_update', { key: 'limits.agent_calls_per_second', value: null })
+    const many = Array.from({ length: 20 }, () => execute(hasty.token, status()))
+    const answers = await Promise.all(many).finally(async () => {
+      await daemon.call('setting_update', { key: 'limits.agent_burst', value: null })
+      await daemon.call('setting_update', { key: 'limits.agent_calls_per_second', value: null })
+    })
     const limited = answers.find((answer) => answer.status !== 200)
     expect(limited).toMatchObject({ status: 503, body: refusal('TRANSIENT_ERROR') })
     expect(Number(limited?.headers.get('retry-after'))).toBeGreaterThan(0)
@@ -126,9 +128,10 @@ describe('POST /mcp/execute', () => {
   test('[FF2] nobody is another agent by saying so, and the attempt is on record', async () => {
     for (const agentId of [supervisor.id, supervisor.handle, 'nobody', 'owner'])
       expect(await execute(worker.token, status(agentId))).toMatchObject({ status: 403, body: refusal('PERMISSION_DENIED') })
-    const { calls } = await daemon.call('audit_tail', { principal: worker.id, outcome: 'refused', tool: 'mcp__agent__get_status' })
-    expect(calls.length).toBe(4)
-    expect(calls).toMatchObject(calls.map(() => ({ code: 'PERMISSION_DENIED', principal: worker.id })))
+    const refused = { principal: worker.id, outcome: 'refused', tool: 'mcp__agent__get_status' }
+    const calls = async () => (await daemon.call('audit_tail', refused)).calls
+    const denied = { code: 'PERMISSION_DENIED', principal: worker.id }
+    await expect.poll(calls).toMatchObject([denied, denied, denied, denied])
   })
 
   test('[FF2] a person acts for an agent, within its role, and both are recorded', async () => {
@@ -148,7 +151,7 @@ describe('POST /mcp/execute', () => {
     const { project_id } = await daemon.call('project_create', { name: 'Lane' })
     const body = JSON.stringify({ toolName: 'mcp__task__create', input: { title: 'x', projectId: project_id } })
     const send = async (query: string) => {
-      const headers = { authorization: `Bearer ${daemon.token}`, 'content-type': 'application/json' }
+      const headers = { authorization: `Bearer ${daemon.token}`, 'content-type': 'application/json', connection: 'close' }
       return (await fetch(`${daemon.url}/mcp/execute${query}`, { method: 'POST', body, headers })).status
     }
     expect([await send('?lane=default'), await send('')]).toEqual([403, 200])

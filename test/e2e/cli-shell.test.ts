@@ -144,17 +144,20 @@ describe.skipIf(process.platform === 'darwin')('in a real terminal', () => {
 
   test('[E44] events are lines that read well, with handles for ids', async () => {
     const child = spawn('script', ['-qefc', 'signalbox events', '/dev/null'], { env: { ...plainEnv(), TERM: 'xterm', NO_COLOR: '1' } })
+    const over = once(child, 'exit')
+    onTestFinished(async () => {
+      child.kill()
+      await over
+    })
     let said = ''
     child.stdout.on('data', (chunk) => {
       said += String(chunk)
     })
     await until(async () => {
       await daemon.call('task_assign', { task_id: 'T-1', agent_id: 'ann' })
-      return said.includes('task.assigned')
+      return said.includes('\n')
     }, 'it has heard')
     expect(said).toMatch(/^\d\d:\d\d:\d\d {2}task\.assigned +T-1 {2}by owner {2}assignee_id=ann\r?\n/)
-    child.kill()
-    await once(child, 'exit')
   })
 
   test('[E49] the verbs that look after the database say what they do and how long it took', async () => {
@@ -174,7 +177,7 @@ test('[E55] `open` prints a link that signs one browser in', async () => {
   const link = new URL(terminal.stdout.trim())
   expect(link.origin).toBe(daemon.url)
   const redeem = async () => {
-    const headers = { authorization: `Bearer ${link.hash.replace('#link=', '')}`, 'content-type': 'application/json' }
+    const headers = { authorization: `Bearer ${link.hash.replace('#link=', '')}`, 'content-type': 'application/json', connection: 'close' }
     return (await fetch(`${daemon.url}/api/tools/token_redeem`, { method: 'POST', headers, body: '{}' })).json()
   }
   expect(await redeem()).toMatchObject({ ok: true, result: { token: expect.stringMatching(/^sbx_person_/) } })

@@ -218,14 +218,15 @@ describe('what cannot be undone', () => {
 })
 
 describe('what lasts', () => {
-  const metrics = async () => (await fetch(`${daemon.url}/metrics`, { headers: { authorization: `Bearer ${daemon.token}` } })).text()
+  const metrics = async () =>
+    (await fetch(`${daemon.url}/metrics`, { headers: { authorization: `Bearer ${daemon.token}`, connection: 'close' } })).text()
 
   test('[E49] a wait says on a terminal how long it has lasted, and nothing elsewhere', async () => {
-    const person = await shown(['event', 'wait', '--timeout-seconds', '1.2'])
-    expect(person.err).toMatch(/\r⠋ Wait for events… 1 s/)
+    const person = await shown(['event', 'wait', '--timeout-seconds', '2.5'])
+    expect(person.err).toMatch(/\r⠋ Wait for events… \d+ s/)
     expect(person.err.endsWith('\r\u001b[K')).toBe(true)
     const program = fakeTerminal()
-    await command(['event', 'wait', '--timeout-seconds', '1.2'], env(), program)
+    await command(['event', 'wait', '--timeout-seconds', '2.5'], env(), program)
     expect(program.stderr).toBe('')
     const quick = fakeTerminal({ person: true })
     await withProgress(quick, 'Quick', async () => undefined)
@@ -234,14 +235,19 @@ describe('what lasts', () => {
 
   test('[E48] --watch shows a change when it happens, over a restart too, and only then', async () => {
     const child = spawn(process.execPath, [BIN, 'task', 'get', 'T-2', '--watch'], { env: { ...daemon.env, SIGNALBOX_PORT: '' } })
+    const over = once(child, 'exit')
+    onTestFinished(async () => {
+      child.kill('SIGINT')
+      await over
+    })
     let out = ''
     child.stdout.on('data', (chunk) => {
       out += String(chunk)
     })
     const seen = () =>
       out
-        .trim()
         .split('\n')
+        .slice(0, -1)
         .map((line) => JSON.parse(line).task.title as string)
     await until(() => out.endsWith('\n'), 'the first is shown')
     await daemon.call('task_update', { task_id: 'T-2', title: 'second' })
@@ -252,8 +258,6 @@ describe('what lasts', () => {
     await daemon.call('task_update', { task_id: 'T-2', title: 'third' })
     await until(() => seen().length === 3, 'the third is shown')
     expect(seen()).toEqual(['reviewed', 'second', 'third'])
-    child.kill('SIGINT')
-    await once(child, 'exit')
     await expect(shown(['task', 'create', 'x', '--watch'])).rejects.toThrow('nothing to watch')
   })
 

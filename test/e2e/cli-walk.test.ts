@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import stringWidth from 'string-width'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { createGit } from '../../src/adapters/git-cli/index.ts'
 import { command } from '../../src/daemon/cli-command.ts'
 import { CODES, EXITS } from '../../src/kernel/error.ts'
@@ -79,10 +79,16 @@ function wordsFor(tool: Tool): string[] {
 
 const REACHED = [0, 3, 4, 5, 6]
 
+/** For as long as the test lasts. */
+function inFolder(path: string): void {
+  const here = process.cwd()
+  onTestFinished(() => process.chdir(here))
+  process.chdir(path)
+}
+
 describe('every tool', () => {
   test('[E40] is called by nothing but its flags: it answers, or refuses for a reason of its own', async () => {
-    const here = process.cwd()
-    process.chdir(daemon.home)
+    inFolder(daemon.home)
     const codes: Record<string, number> = {}
     for (const tool of inOrder) {
       const terminal = fakeTerminal()
@@ -93,7 +99,6 @@ describe('every tool', () => {
         true,
       ])
     }
-    process.chdir(here)
     const counted = Object.entries(codes).filter(([name]) => !(withoutTmux && name.startsWith('session_')))
     expect(counted.filter(([, code]) => code === 0).length / counted.length).toBeGreaterThan(0.8)
     const called = () => new Set(rows(databaseOf(daemon), `SELECT DISTINCT tool FROM calls WHERE surface = 'cli'`).map((row) => row.tool))
@@ -136,8 +141,7 @@ describe('every tool', () => {
   })
 
   test('[E44] that reads prints on a terminal what is no wider than it', async () => {
-    const here = process.cwd()
-    process.chdir(daemon.home)
+    inFolder(daemon.home)
     for (const columns of [60, 80, 140]) {
       for (const tool of inOrder.filter(({ impact }) => impact === 'read')) {
         const terminal = fakeTerminal({ person: true, columns })
@@ -147,6 +151,5 @@ describe('every tool', () => {
         expect([tool.name, columns, lines.filter((line) => stringWidth(line) > columns)]).toEqual([tool.name, columns, []])
       }
     }
-    process.chdir(here)
   })
 })

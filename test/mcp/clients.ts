@@ -63,7 +63,10 @@ function overHttp(
     // As long as a restart takes on a busy machine: by default the client gives up after two tries.
     reconnectionOptions: { initialReconnectionDelay: 100, maxReconnectionDelay: 100, reconnectionDelayGrowFactor: 1, maxRetries: 200 },
     async fetch(url, init) {
-      const response = await fetch(url, init)
+      const headers = new Headers(init?.headers)
+      // Else whoever stands still for seconds writes into a connection that the daemon has closed meanwhile.
+      headers.set('connection', 'close')
+      const response = await fetch(url, { ...init, headers })
       if (init?.method === 'GET' && response.ok) onStream()
       return response
     },

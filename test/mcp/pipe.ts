@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { BIN, type TestDaemon } from '../../src/testing/daemon.ts'
 import { until } from '../../src/testing/signals.ts'
+import { kill } from '../../src/testing/survivors.ts'
 import { INITIALIZE, type Message } from './raw.ts'
 import { Arrivals } from './waiting.ts'
 
@@ -48,7 +49,7 @@ export class Pipe {
   request(method: string, params: object, id: string | number = `r${++this.#ids}`): Promise<Message> {
     const after = this.said.all.length
     this.send({ id, method, params })
-    return this.said.next((message) => message.id === id && !message.method, { after, withinMs: 30_000 })
+    return this.said.next((message) => message.id === id && !message.method, { after })
   }
 
   /** The result of a tool, refusals too. */
@@ -93,7 +94,7 @@ export function isAlive(pid: number): boolean {
 export async function killStarted(home: string): Promise<void> {
   await until(() => {
     const serving = servingPids(home)
-    for (const pid of serving) process.kill(pid, 'SIGKILL')
+    for (const pid of serving) kill(pid)
     return serving.length === 0
   })
 }

@@ -39,6 +39,8 @@ export async function raw(daemon: TestDaemon, message: Message | undefined, opti
     headers: {
       authorization: `Bearer ${options.token ?? daemon.token}`,
       accept: 'application/json, text/event-stream',
+      // Else whoever stands still for seconds writes into a connection that the daemon has closed meanwhile.
+      connection: 'close',
       ...(message ? { 'content-type': 'application/json' } : {}),
       ...(options.session ? { 'mcp-session-id': options.session } : {}),
       ...(modern ? { 'mcp-protocol-version': MODERN, 'mcp-method': message?.method, 'mcp-name': message?.params?.name } : {}),

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { TestDaemon } from '../../src/testing/daemon.ts'
 import { call, connect, LEGACY, refused } from './clients.ts'
 import { INITIALIZE, modernCall, openSession, raw, toolCall } from './raw.ts'
-import { Arrivals, health } from './waiting.ts'
+import { Arrivals, health, waiters } from './waiting.ts'
 
 let daemon: TestDaemon
 let agents: { token: string; agent_id: string }[]
@@ -165,6 +165,7 @@ describe('[S5] equal request ids', () => {
       agents.map(async ({ token }) => raw(daemon, toolCall(7, 'agent_me'), { token, session: await openSession(daemon, { token }) })),
     )
     expect(quick.map(({ message }) => message.result.structuredContent.id)).toEqual(agents.map(({ agent_id }) => agent_id))
+    await waiters(daemon, 2)
     await daemon.call('task_move', { task_id, status: 'IN_PROGRESS' })
     for (const { message } of await Promise.all(waits))
       expect(message).toMatchObject({ id: 7, result: { structuredContent: { code: 'TASK_CHANGED', task_id } } })

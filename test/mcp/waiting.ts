@@ -21,7 +21,7 @@ export class Arrivals<T> {
   }
 
   /** One that is there already counts, unless it came before `after`. */
-  next(fits: (item: T) => boolean, { after = 0, withinMs = 20_000 } = {}): Promise<T> {
+  next(fits: (item: T) => boolean, { after = 0, withinMs = 60_000 } = {}): Promise<T> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(
         () => done(() => reject(new Error(`nothing fits among ${JSON.stringify(this.all).slice(0, 2_000)}`))),

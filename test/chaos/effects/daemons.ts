@@ -8,11 +8,14 @@ import { type Places, postgresPlaces } from './databases.ts'
 import type { Orders } from './program.ts'
 import { type Line, type Wanted, World } from './world.ts'
 
-const TIMES: EffectTimes = { leaseMs: 3_000, beatMs: 200, deadAfterMs: 1_000, backOffMs: 20, lookMs: 200, graceMs: 200 }
+/** One that lives must not be taken for dead on a busy machine: what it does would be done beside it, as it has to be. */
+const TIMES: EffectTimes = { leaseMs: 6_000, beatMs: 200, deadAfterMs: 3_000, backOffMs: 20, lookMs: 200, graceMs: 200 }
 const QUEUES = ['red', 'green', 'blue', 'grey']
 
 /** A queue may stand for a lease, plus what it takes to notice and to begin on a machine that has other things to do. */
-const LONGEST_STAND_MS = TIMES.leaseMs + 5_000
+const LONGEST_STAND_MS = TIMES.leaseMs + 30_000
+const LEAST_KILLS = 2
+const LEAST_ASKED = 25
 
 interface DaemonsReport {
   seed: number
@@ -58,7 +61,7 @@ async function killDaemons(program: string, places: Places, seed: number, second
   const flow = keepAsking(daemons, random.fork(), () => performance.now() < until)
   const births: Promise<void>[] = []
   let kills = 0
-  for (; performance.now() < until; kills++) {
+  for (; performance.now() < until || kills < LEAST_KILLS; kills++) {
     await pause(1_000 + random.below(1_500))
     const victim = random.pick([...daemons])
     daemons.delete(victim)
@@ -93,7 +96,7 @@ async function killDaemons(program: string, places: Places, seed: number, second
 
 /** A few marks at a time, to whichever daemon lives; one that dies before it answers may or may not have taken them. */
 async function keepAsking(daemons: Set<Child>, random: Random, goOn: () => boolean): Promise<void> {
-  for (let n = 0; goOn(); n++) {
+  for (let n = 0; goOn() || n < LEAST_ASKED; n++) {
     const marks = Array.from({ length: 4 }, (_, i): Wanted => {
       const queue = random.chance(0.7) ? random.pick(QUEUES) : undefined
       return {

@@ -78,7 +78,7 @@ async function live(program: string, place: Place, random: Random, statements: n
 async function finish(place: Place): Promise<Omit<Fate, 'seed' | 'lastWords'>> {
   const app = await openMarkApp(orders(place))
   try {
-    const rows = await settled(app, 15_000)
+    const rows = await settled(app, 60_000)
     const states = new Map(rows.map((row) => [(JSON.parse(row.payload) as Wanted).name, row.state]))
     const events = await app.feed.read(SYSTEM, undefined, { types: ['mark.made', 'effect.stuck'] }, 1_000)
     const world = new World(place.world)

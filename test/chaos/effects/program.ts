@@ -61,7 +61,7 @@ if (orders.script) {
     await want(app, marks)
     world.append({ what: 'acked', names: marks.map((mark) => mark.name) })
   }
-  await settled(app, 20_000)
+  await settled(app, 60_000)
   say({ statements })
   process.exit(0)
 }

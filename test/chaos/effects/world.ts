@@ -48,12 +48,10 @@ export class World {
 
   lines(): Line[] {
     const file = join(this.folder, 'log')
-    return existsSync(file)
-      ? readFileSync(file, 'utf8')
-          .trim()
-          .split('\n')
-          .map((line) => JSON.parse(line) as Line)
-      : []
+    if (!existsSync(file)) return []
+    // Behind the last end of a line stands what somebody is just writing.
+    const whole = readFileSync(file, 'utf8').split('\n').slice(0, -1)
+    return whole.map((line) => JSON.parse(line) as Line)
   }
 
   has(name: string): boolean {
