@@ -2,16 +2,16 @@ import type { Capability, SettingDefinition } from '../kernel/capability.ts'
 import { agent, askAboutAgents, askForTerminals } from './agent/index.ts'
 import { approval } from './approval/index.ts'
 import { effect } from './effect/index.ts'
-import { epic, epicAttention, epicFacts, wakeAgent } from './epic/index.ts'
+import { epic, epicAttention, epicFacts, leftAttention, wakeAgent } from './epic/index.ts'
 import { escalation } from './escalation/index.ts'
 import { aboutAgents, job, jobAttention, livingRun, whenPresenceChanges } from './job/index.ts'
 import { mail, presenceChanged as tellOfLetters, wakers } from './mail/index.ts'
 import { merge, reviewAttention } from './merge/index.ts'
 import { project } from './project/index.ts'
-import { pullRequestOf, review } from './review/index.ts'
+import { closePrOf, pullRequestOf, review } from './review/index.ts'
 import { openSession, session, sessionAttention, terminalOf } from './session/index.ts'
 import { system } from './system/index.ts'
-import { askForAttention, askForEpics, task } from './task/index.ts'
+import { askForAttention, askForEpics, task, whenTaskEnds } from './task/index.ts'
 import { transcript } from './transcript/index.ts'
 import { askForPullRequests, inUse, work } from './work/index.ts'
 
@@ -38,10 +38,11 @@ export const capabilities: Capability[] = all
 
 askAboutAgents(aboutAgents)
 askForTerminals(terminalOf)
-askForAttention(reviewAttention, epicAttention, jobAttention, sessionAttention)
+askForAttention(leftAttention, reviewAttention, epicAttention, jobAttention, sessionAttention)
 askForEpics(epicFacts)
 askForPullRequests(pullRequestOf)
 inUse.push(livingRun, openSession)
+whenTaskEnds.push(closePrOf)
 whenPresenceChanges.push(tellOfLetters)
 wakers.push(wakeAgent)
 

@@ -1,7 +1,11 @@
 import type { Tx } from '../../kernel/storage.ts'
+import { agentStore } from '../agent/index.ts'
 import { jobStore } from '../job/index.ts'
+import { isCurrent } from '../merge/index.ts'
+import { reviewStore } from '../review/index.ts'
 import { type AttentionSource, isOpen, type TaskRow, taskStore } from '../task/index.ts'
 import { isAtWork } from './reconcile.ts'
+import { epicHandle } from './rules.ts'
 import { type EpicRow, epicStore } from './store.ts'
 
 type Told = Awaited<ReturnType<AttentionSource>>
@@ -25,6 +29,54 @@ export const epicAttention: AttentionSource = async (view, tasks) => {
       told.set(task.id, { attention: 'queued', detail: `It gets a worker as soon as one of ${epic.max_workers} is free.` })
   }
   return told
+}
+
+/** Of work that was handed in to a supervisor of ours which will not be started for it: without a person it would wait for ever. */
+export const leftAttention: AttentionSource = async (view, tasks) => {
+  const told: Told = new Map()
+  const handedIn = tasks.filter(({ epic_id, status, lead }) => epic_id !== null && status === 'REVIEW' && !lead)
+  const rounds = await reviewStore(view).latest(handedIn.map(({ id }) => id))
+  const leads = new Map<string, Lead | undefined>()
+  for (const task of handedIn) {
+    const id = task.epic_id as string
+    const last = rounds.find(({ task_id }) => task_id === task.id)
+    const round = isCurrent(last) ? last : undefined
+    if (round?.decision === 'approve') continue
+    if (!leads.has(id)) leads.set(id, await idleLead(view, id))
+    const detail = whyLeft(leads.get(id), round?.requested_at ?? task.status_changed_at)
+    if (detail) told.set(task.id, { attention: 'human', detail })
+  }
+  return told
+}
+
+interface Lead {
+  epic: EpicRow
+  /** Somebody stopped it, or took its last job away. */
+  stopped: boolean
+  /** When it was last started. */
+  begun: number | undefined
+}
+
+/** Undefined when it is at work, or when the epic is led from a window of its own. */
+async function idleLead(view: Tx, epicId: string): Promise<Lead | undefined> {
+  const epic = await epicStore(view).find(epicId)
+  const lead = epic?.lead_task_id ? await taskStore(view).find(epic.lead_task_id) : undefined
+  if (!epic || !lead) return undefined
+  const supervisor = lead.assignee_id ? await agentStore(view).agent(lead.assignee_id) : undefined
+  const [job] = await jobStore(view).latest([lead.id])
+  if (isAtWork(job)) return undefined
+  return { epic, stopped: supervisor?.desired !== 'running' || job?.state === 'cancelled', begun: job?.created_at }
+}
+
+/** As the reconciler decides whom it starts. */
+function whyLeft(lead: Lead | undefined, handedInAt: number): string | undefined {
+  if (!lead) return undefined
+  if (lead.epic.state !== 'IN_PROGRESS')
+    return `${epicHandle(lead.epic)} is not in progress: its supervisor is not started. Decide about it.`
+  if (lead.stopped) return 'Its supervisor was stopped: decide about it, or start that again.'
+  if (lead.begun !== undefined && handedInAt < lead.begun)
+    return 'Its supervisor has ended without a decision: decide about it, or write to it.'
+  return undefined
 }
 
 async function ofLead(view: Tx, epic: EpicRow) {

@@ -97,7 +97,10 @@ describe('a supervisor', () => {
     await app.owner.call('epic_update', { epic_id: own.id, supervisor_id: another.id })
     expect(await supervisor.refused('task_update', { task_id: mine.id, priority: 'low' })).toMatchObject({ code: 'PERMISSION_DENIED' })
     expect(await app.owner.refused('epic_update', { epic_id: own.id, supervisor_id: worker.id })).toMatchObject({ code: 'INVALID_INPUT' })
-    expect(await app.owner.refused('epic_update', { epic_id: other.id, supervisor_id: another.id })).toMatchObject({ code: 'CONFLICT' })
+    const elsewhere = { epic_id: other.id, supervisor_id: another.id }
+    expect(await app.owner.refused('epic_update', elsewhere)).toMatchObject({ code: 'CONFLICT', message: expect.stringContaining('E-1') })
+    await app.owner.call('epic_update', { epic_id: own.id, state: 'CANCELLED' })
+    expect((await app.owner.call('epic_update', elsewhere)).epic.supervisor_id).toBe(another.id)
   })
 
   test('[EP3] reads the files of its own epic only, and stops the jobs of no other', async () => {
@@ -118,6 +121,11 @@ describe('a supervisor', () => {
     expect(await supervisor.refused('file_read', read(theirs))).toMatchObject({ code: 'PERMISSION_DENIED' })
     expect(await supervisor.refused('job_cancel', { job_id: jobs[1] })).toMatchObject({ code: 'PERMISSION_DENIED' })
     await supervisor.call('job_cancel', { job_id: jobs[0] })
+    for (const task of [mine, theirs]) await app.owner.call('task_close', { task_id: task.id, reason: 'enough' })
+    await until(async () => (await app.owner.call('work_collect', { task_id: mine.id })).kept.length === 0)
+    await until(async () => (await app.events({ type: 'run.ended' })).length === 2)
+    expect(await supervisor.call('work_collect')).toEqual({ collecting: [], kept: [] })
+    expect((await app.owner.call('work_collect')).collecting).toEqual([theirs.handle])
   })
 
   test('[EP5] makes tasks in its own epic, which takes none that do not fit', async ({ app }) => {

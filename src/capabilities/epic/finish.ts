@@ -4,7 +4,7 @@ import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { EpicId } from '../ids.ts'
 import { sendLetter } from '../mail/index.ts'
 import { insertPr, type PrRow, prStore, prUrl } from '../review/index.ts'
-import { Body, handleOf, Title, taskStore } from '../task/index.ts'
+import { Body, handleOf, type TaskRow, Title, taskStore } from '../task/index.ts'
 import { epicHandle, requireEpic, saveEpic } from './rules.ts'
 import { EpicStateName } from './schema.ts'
 import type { EpicRow } from './store.ts'
@@ -54,12 +54,19 @@ export const finish = defineTool({
         hint: 'Decide about what is in review_queue, and wait for the others.',
         suggestions: unfinished.slice(0, MOST_NAMED),
       })
+    const closed = tasks.filter(({ closed_reason }) => closed_reason !== null)
+    if (closed.length === tasks.length)
+      return refuse('CONFLICT', `Nothing of ${epicHandle(epic)} was merged: its tasks were all closed without that.`, {
+        hint: 'Make a task for what is missing; or a person cancels the epic with epic_update.',
+        next_tool: 'epic_get',
+        next_arguments: { epic_id: epicHandle(epic) },
+      })
     const pr = await finalPr(ctx, { ...epic, repo_id: epic.repo_id }, known, {
       title: title ?? `[Epic] ${epic.title}`,
       description: description ?? epic.description,
     })
     await saveEpic(ctx, epic, { state: 'REVIEW' })
-    await askTheHuman(ctx, epic, prUrl(pr, address), tasks.length)
+    await askTheHuman(ctx, epic, prUrl(pr, address), { tasks: tasks.length, closed })
     return answer(pr, 'Epic PR created successfully. Human review requested.')
   },
 })
@@ -79,9 +86,14 @@ async function finalPr(
   return insertPr(ctx, { ...said, repo_id, project_id, task_id: null, epic_id: epic.id, head, base, created_by: ctx.principal.id })
 }
 
-async function askTheHuman(ctx: RunContext, epic: EpicRow, url: string, tasks: number): Promise<void> {
+/** What was closed is not on the branch: whoever merges it must not believe so. */
+async function askTheHuman(ctx: RunContext, epic: EpicRow, url: string, done: { tasks: number; closed: TaskRow[] }): Promise<void> {
+  const { tasks, closed } = done
+  const merged = closed.length ? `${tasks - closed.length} of ${tasks}` : `All ${tasks}`
+  const without = closed.map((task) => `${handleOf(task)} (${task.closed_reason})`)
   const body = [
-    `All ${tasks} tasks of ${epicHandle(epic)} (${epic.title}) are on ${epic.branch}. ${url}`,
+    `${merged} tasks of ${epicHandle(epic)} (${epic.title}) are on ${epic.branch}. ${url}`,
+    ...(closed.length ? [`Closed without a merge: ${named(without)}.`] : []),
     `Look at \`git diff ${epic.base_branch}...${epic.branch}\`, merge it as you are used to, and say so: epic_update with the state COMPLETED; or IN_PROGRESS, when something is missing.`,
   ].join('\n\n')
   const about = { project_id: epic.project_id, epic_id: epic.id, task_id: null }

@@ -33,6 +33,6 @@ export const epic = defineCapability({
   ],
 })
 
-export { epicAttention } from './attention.ts'
+export { epicAttention, leftAttention } from './attention.ts'
 export { epicFacts } from './rules.ts'
 export { wakeAgent } from './wake.ts'

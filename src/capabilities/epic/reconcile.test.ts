@@ -310,6 +310,15 @@ describe('workers', () => {
     expect(new Set(ground.git.added.filter((path) => path.endsWith('-one'))).size).toBe(1)
   })
 
+  test('[EP9] that lead an epic and give up are told of to the human, once', async ({ ground }) => {
+    const { owner } = (await ground.begin()).app
+    for (const nth of [1, 2]) ground.runner.exit((await ground.started(ground.lead(), nth)).id, 1)
+    await ground.ended(ground.lead())
+    await until(async () => (await owner.call('mail_inbox')).unread_count > 0)
+    await ground.settled()
+    expect((await owner.call('mail_inbox')).letters).toMatchObject([{ from: 'system', subject: 'Supervisor gave up: E-1' }])
+  })
+
   test('[EP9] that die go on in the same place; one that gives up is told of once', async ({ ground }) => {
     await ground.begin()
     const task = await ground.task('one')
@@ -396,16 +405,54 @@ describe('an epic that ends', () => {
     await ground.started(one)
     await ground.started(ground.lead())
     await ground.handIn(two)
+    const pr = async () => (await owner.call('pr_get', { task_id: two.id })).pr.state
+    expect(await pr()).toBe('OPEN')
     await owner.call('epic_update', { epic_id: ground.epic.id, state: 'CANCELLED' })
+    expect(await pr()).toBe('CLOSED')
     await until(() => ground.runner.living.length === 0)
     for (const task of [one, two, ground.lead()])
       expect(await ground.status(task)).toMatchObject({ status: 'DONE', closed_reason: 'The epic was cancelled.', attention: null })
     await ground.settled()
     expect(ground.runner.living).toEqual([])
+    expect(await owner.refused('task_move', { task_id: one.id, status: 'BACKLOG' })).toMatchObject({ code: 'CONFLICT' })
+  })
+
+  test('[EP7] is led on a task that nobody moves, and that stays one for an agent', async ({ ground }) => {
+    const { owner } = (await ground.begin()).app
+    const supervisor = ground.as(await ground.started(ground.lead()))
+    for (const caller of [owner, supervisor]) {
+      for (const status of ['REVIEW', 'BACKLOG'])
+        expect(await caller.refused('task_move', { task_id: ground.lead().id, status })).toMatchObject({ code: 'CONFLICT' })
+      expect(await caller.refused('task_update', { task_id: ground.lead().id, task_type: 'PAIR' })).toMatchObject({ code: 'CONFLICT' })
+    }
   })
 })
 
 describe('what moves it next', () => {
+  test('[EP14] is a person, when its supervisor has left what was handed in, or was stopped', async ({ ground }) => {
+    const { owner } = (await ground.begin()).app
+    await ground.leadEnds()
+    const one = await ground.task('one')
+    expect(one).toMatchObject({ attention: 'queued' })
+    await ground.handIn(one)
+    await ground.started(ground.lead(), 2)
+    expect(await ground.status(one)).toMatchObject({ attention: 'reviewer' })
+    await ground.leadEnds(2)
+    await ground.settled()
+    expect(await ground.status(one)).toMatchObject({
+      attention: 'human',
+      attention_detail: expect.stringContaining('ended without a decision'),
+    })
+    await owner.call('mail_send', { to_agent_id: ground.epic.supervisor_id, subject: 'T-2', body: 'Decide.' })
+    await ground.started(ground.lead(), 3)
+    expect(await ground.status(one)).toMatchObject({ attention: 'reviewer' })
+    await owner.call('agent_stop', { agent_id: ground.epic.supervisor_id })
+    await ground.ended(ground.lead())
+    expect(await ground.status(one)).toMatchObject({ attention: 'human', attention_detail: expect.stringContaining('was stopped') })
+    await owner.call('epic_update', { epic_id: ground.epic.id, state: 'PLANNING' })
+    expect(await ground.status(one)).toMatchObject({ attention: 'human', attention_detail: expect.stringContaining('not in progress') })
+  })
+
   test('[EP14] is told of every open task', async ({ ground }) => {
     const { owner } = (await ground.begin({ start: false, max_workers: 1 })).app
     const one = await ground.task('one')

@@ -107,6 +107,7 @@ async function wakeSupervisor(ctx: RunContext, epic: EpicRow, seen: Seen): Promi
   if (!lead || lead.status === 'DONE' || supervisor?.desired !== 'running') return
   const [job] = await jobStore(ctx.tx).latest([lead.id])
   if (isAtWork(job) || job?.state === 'cancelled') return
+  if (job?.state === 'failed') await tellOnce(ctx, { ...epic, supervisor_id: null }, `failed:${job.number}`, leaderless(epic, job))
   const message = job && (await newsSince(ctx, epic, job.created_at, seen))
   if (job && !message) return
   const begun = await beginWork(ctx, lead, { ...launchOf(epic, 'supervisor'), message })
@@ -165,6 +166,12 @@ function sentBack(task: TaskRow): string {
 function gaveUp(task: TaskRow, { number, reason }: Job) {
   const subject = `Worker gave up: ${handleOf(task)}`
   const body = `Nobody works on ${handleOf(task)} (${task.title}) any more. J-${number} failed: ${reason ?? 'it is not known why.'}\n\nChange the task and start its worker again with agent_start, close it with task_close, or ask the human.`
+  return { subject, body }
+}
+
+function leaderless(epic: EpicRow, { number, reason }: Job) {
+  const subject = `Supervisor gave up: ${epicHandle(epic)}`
+  const body = `Nobody leads ${epicHandle(epic)} (${epic.title}) until something new happens in it. J-${number} failed: ${reason ?? 'it is not known why.'}\n\nStart it again with agent_start, or decide about its work yourself.`
   return { subject, body }
 }
 

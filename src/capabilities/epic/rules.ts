@@ -2,6 +2,7 @@ import { type Refusal, refuse } from '../../kernel/error.ts'
 import type { Principal } from '../../kernel/policy.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import type { RunContext } from '../../kernel/tool.ts'
+import { prStore } from '../review/index.ts'
 import type { EpicFacts } from '../task/index.ts'
 import { type EpicState, epicMoved } from './schema.ts'
 import { type EpicRow, epicStore } from './store.ts'
@@ -86,5 +87,6 @@ export async function epicFacts(tx: Tx, id: string): Promise<EpicFacts | undefin
   if (!epic) return undefined
   const { project_id, repo_id, branch, base_branch, supervisor_id } = epic
   const open = epic.state === 'PLANNING' || epic.state === 'IN_PROGRESS'
-  return { id: epic.id, handle: epicHandle(epic), project_id, repo_id, branch, base_branch, open, supervisor_id }
+  const branch_from = (await prStore(tx).lastMerged(epic.id)) ?? base_branch
+  return { id: epic.id, handle: epicHandle(epic), project_id, repo_id, branch, base_branch, branch_from, open, supervisor_id }
 }

@@ -182,7 +182,11 @@ async function appoint(ctx: RunContext, epic: EpicRow, agentId: string): Promise
   const agent = await agents.agent(agentId)
   if (agent?.role !== 'supervisor')
     return refuse('INVALID_INPUT', 'Only an agent of the role supervisor leads an epic.', { hint: 'Invite one with agent_invite.' })
-  if (agent.epic_id && agent.epic_id !== epic.id) return refuse('CONFLICT', `${agent.handle} leads another epic.`)
+  const other = agent.epic_id && agent.epic_id !== epic.id ? await epicStore(ctx.tx).find(agent.epic_id) : undefined
+  if (other && !isOver(other))
+    return refuse('CONFLICT', `${agent.handle} leads ${epicHandle(other)}.`, {
+      hint: 'End that epic, give it another supervisor, or invite one with agent_invite.',
+    })
   if (agent.project_id && agent.project_id !== epic.project_id)
     return refuse('INVALID_AGENT_STATE', `${agent.handle} belongs to another project.`)
   const before = epic.supervisor_id && epic.supervisor_id !== agent.id ? await agents.agent(epic.supervisor_id) : undefined

@@ -50,7 +50,7 @@ async function facts(ctx: EffectContext, id: string) {
   return {
     repo: repo.path,
     commit: review.head_commit,
-    into: { repo: repo.path, branch: epic.branch, base: epic.base_branch, strategy: work.strategy },
+    into: { repo: repo.path, branch: epic.branch, base: epic.branch_from, strategy: work.strategy },
     message: `${handleOf(task)} ${task.title}\n\n${review.summary}`,
     trailers: { 'Signalbox-Task': task.id, 'Signalbox-Review': review.id },
   }

@@ -117,6 +117,24 @@ async function groundWith(more: (real: Git) => Partial<Git>): Promise<Ground> {
   return new Ground(app).prepare()
 }
 
+describe('the branch of an epic', () => {
+  test('[V12] that somebody deletes is there again with all that was merged, for work that begins and for the next merge', async ({
+    ground,
+  }) => {
+    const { app } = ground
+    const [one, two] = [await ground.handedIn('one'), await ground.handedIn('two')]
+    const { merge_commit } = await ground.decide(one, 'approve')
+    ground.git(ground.top, 'branch', '-D', ground.epic.branch)
+    const three = await ground.begun('three')
+    expect(existsSync(join(three.path, 'one'))).toBe(true)
+    expect(ground.git(ground.top, 'rev-parse', ground.epic.branch)).toBe(merge_commit)
+    ground.git(ground.top, 'branch', '-D', ground.epic.branch)
+    expect(await ground.decide(two, 'approve')).toMatchObject({ status: 'merged' })
+    expect(ground.landed()).toEqual([`${two.task.handle} two`, `${one.task.handle} one`])
+    await app.owner.call('task_close', { task_id: three.task.id, reason: 'enough' })
+  })
+})
+
 describe('the queue', () => {
   test('[V4] is in the order of handing in, whatever is edited meanwhile', async ({ ground }) => {
     const { app } = ground
@@ -385,5 +403,24 @@ describe('an epic', () => {
     await app.owner.call('epic_update', { epic_id: epic.id, state: 'COMPLETED' })
     expect((await app.owner.call('epic_get', { epic_id: epic.id })).epic.completed_at).not.toBeNull()
     expect((await app.owner.call('pr_get', { epic_id: epic.id })).pr.state).toBe('MERGED')
+  })
+
+  test('[EP6] says what was merged, and what was closed instead', async ({ ground }) => {
+    const { app, supervisor, epic } = ground
+    const become = (state: string) => app.owner.call('epic_update', { epic_id: epic.id, state })
+    const close = (task_id: string, reason: string) => app.owner.call('task_close', { task_id, reason })
+    const first = (await app.owner.call('task_create', { epic_id: epic.id, title: 'by hand', task_type: 'PAIR' })).task
+    await close(first.id, 'not wanted')
+    await become('IN_PROGRESS')
+    expect(await supervisor.refused('epic_finish')).toMatchObject({ code: 'CONFLICT', message: expect.stringContaining('was merged') })
+    await become('PLANNING')
+    const [one, two] = [await ground.handedIn('one'), await ground.begun('two')]
+    await close(two.task.id, 'too late')
+    await ground.decide(one, 'approve')
+    await become('IN_PROGRESS')
+    await supervisor.call('epic_finish')
+    const [letter] = (await app.owner.call('mail_inbox')).letters
+    expect(letter.body).toContain(`1 of 3 tasks of ${epic.handle}`)
+    expect(letter.body).toContain(`Closed without a merge: ${first.handle} (not wanted), ${two.task.handle} (too late).`)
   })
 })

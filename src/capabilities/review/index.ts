@@ -26,6 +26,6 @@ export const review = defineCapability({
 /** All rounds of a task, oldest first. */
 export const reviewsOf = (tx: Tx, task: string) => reviewStore(tx).ofTask(task)
 
-export { insertPr, PrView, prMerged, prUrl, prView, pullRequestOf } from './pull-requests.ts'
+export { closePrOf, insertPr, PrView, prMerged, prUrl, prView, pullRequestOf } from './pull-requests.ts'
 export { type PrRow, prStore, type ReviewRow, reviewStore } from './store.ts'
 export { requestReview, reviewRequested, UNDECIDED } from './tools.ts'

@@ -70,6 +70,12 @@ export async function openPr(ctx: RunContext, task: TaskRow, handedIn: { summary
   return insertPr(ctx, { repo_id, project_id, task_id: task.id, epic_id: task.epic_id, head, base, ...told, created_by: handedIn.by })
 }
 
+/** Of a task that ends without a merge: nobody will merge it any more. */
+export async function closePrOf(ctx: RunContext, task: TaskRow): Promise<void> {
+  const pr = await prStore(ctx.tx).ofTask(task.id)
+  if (pr?.state === 'OPEN') await prStore(ctx.tx).update(pr.id, { state: 'CLOSED', updated_at: ctx.now })
+}
+
 type NewPr = Pick<PrRow, 'repo_id' | 'project_id' | 'task_id' | 'epic_id' | 'head' | 'base' | 'title' | 'description' | 'created_by'>
 
 export async function insertPr(ctx: RunContext, wanted: NewPr): Promise<PrRow> {

@@ -93,6 +93,19 @@ export function prStore(tx: Tx) {
     /** The one to the base branch. */
     ofEpic: (epic: string) =>
       db.selectFrom('pull_requests').selectAll().where('epic_id', '=', epic).where('task_id', 'is', null).executeTakeFirst(),
+    /** What was last merged into the branch of an epic. */
+    lastMerged: async (epic: string) => {
+      const row = await db
+        .selectFrom('pull_requests')
+        .select('merge_commit')
+        .where('epic_id', '=', epic)
+        .where('task_id', 'is not', null)
+        .where('merge_commit', 'is not', null)
+        .orderBy('merged_at', 'desc')
+        .limit(1)
+        .executeTakeFirst()
+      return row?.merge_commit ?? undefined
+    },
     insert: (row: PrRow) => db.insertInto('pull_requests').values(row).execute(),
     update: (id: string, changes: Partial<PrRow>) => db.updateTable('pull_requests').set(changes).where('id', '=', id).execute(),
   }

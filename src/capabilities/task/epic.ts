@@ -10,8 +10,10 @@ export interface EpicFacts {
   repo_id: string | null
   /** Where its tasks begin, and what they are merged into. */
   branch: string
-  /** What that branch is made from, and in the end merged into. */
+  /** What that branch is in the end merged into. */
   base_branch: string
+  /** What that branch is made from when it is not there: the base branch, or what was last merged into it before somebody deleted it. */
+  branch_from: string
   /** Whether tasks may still be added to it. */
   open: boolean
   supervisor_id: string | null

@@ -66,6 +66,9 @@ export function checkOwnTask(principal: Principal, task: TaskRow): Refusal | und
   })
 }
 
+/** What belongs to a task and ends with it, in the same transaction: said where the capabilities are put together. */
+export const whenTaskEnds: ((ctx: RunContext, task: TaskRow) => Promise<void>)[] = []
+
 /** The only writer of `status`. */
 export async function transition(ctx: RunContext, task: TaskRow, to: Status, reason: string | null): Promise<TaskRow> {
   const next = touched(ctx, task, { status: to, closed_reason: to === 'DONE' ? reason : null })
@@ -76,6 +79,7 @@ export async function transition(ctx: RunContext, task: TaskRow, to: Status, rea
   }
   await save(ctx, task, next)
   ctx.emit(taskMoved(about(task), { handle: handleOf(task), version: next.version, from: task.status, to, reason }))
+  if (to === 'DONE') for (const end of whenTaskEnds) await end(ctx, next)
   return next
 }
 

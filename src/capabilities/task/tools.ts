@@ -7,6 +7,7 @@ import { agentStore } from '../agent/index.ts'
 import { nextNumber } from '../handle.ts'
 import { AgentId, EpicId, ProjectId, TaskId } from '../ids.ts'
 import { currentProject, noProject, ProjectView, projectStore, projectView, RepoView, repoView } from '../project/index.ts'
+import { attended } from './attention.ts'
 import { type EpicFacts, requireOpenEpic } from './epic.ts'
 import {
   about,
@@ -20,6 +21,7 @@ import {
   save,
   touched,
   transition,
+  whenTaskEnds,
 } from './rules.ts'
 import {
   Body,
@@ -77,7 +79,9 @@ export const create = defineTool({
     if (misplaced) return misplaced
     const row = await createTask(ctx, project, { ...input, epic_id })
     const blockers = input.blocked_by.length ? await taskStore(ctx.tx).blockers([row.id]) : []
-    return { task_id: row.id, handle: handleOf(row), task: freshView(row, blockers) }
+    // Of an epic somebody may be on the way already; of others nobody can know of it yet.
+    const told = row.epic_id === null ? undefined : (await attended(ctx.tx, [row])).get(row.id)
+    return { task_id: row.id, handle: handleOf(row), task: freshView(row, blockers, told) }
   },
 })
 
@@ -206,6 +210,7 @@ export const update = defineTool({
     if (!given.length) return refuse('INVALID_INPUT', 'Nothing to change: give at least one field.')
     if (row.epic_id !== null && fields.base_branch !== undefined)
       return refuse('INVALID_INPUT', `${handleOf(row)} is part of an epic: it begins at the branch of that.`)
+    if (row.lead && fields.task_type === 'PAIR') return ofAnEpic(row)
     if (fields.parent_id) await checkParent(ctx, row, fields.parent_id)
     if (blocked_by) await depend(ctx, row, blocked_by)
     const next = touched(ctx, row, columns(fields))
@@ -237,8 +242,11 @@ export const move = defineTool({
     if (own) return own
     if (input.expected_status && input.expected_status !== row.status)
       return refuse('CONFLICT', `${handleOf(row)} is ${row.status}, not ${input.expected_status}.`)
-    const refusal = checkMove(ctx.principal, row, input.status)
+    const refusal = row.lead ? ofAnEpic(row) : checkMove(ctx.principal, row, input.status)
     if (refusal) return refusal
+    // Reopened it is a task of its epic again, which may take none any more.
+    const epic = row.status === 'DONE' && row.epic_id !== null ? await requireOpenEpic(ctx.tx, row.epic_id) : undefined
+    if (epic instanceof Refusal) return epic
     if (input.status === 'IN_PROGRESS' && row.status === 'BACKLOG') await requireUnblocked(ctx, row)
     const next = await transition(ctx, row, input.status as z.output<typeof StatusName>, input.reason ?? null)
     return { ...(await changed(ctx, next)), previous_status: row.status }
@@ -306,6 +314,7 @@ export const remove = defineTool({
     await agentStore(ctx.tx).unbindTask(row.id, ctx.now)
     await save(ctx, row, next)
     ctx.emit(taskDeleted(about(row), { handle: handleOf(row), version: next.version, from: row.status }))
+    for (const end of whenTaskEnds) await end(ctx, next)
     return { task_id: row.id, handle: handleOf(row), deleted: true as const }
   },
 })

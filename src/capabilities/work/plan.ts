@@ -4,7 +4,7 @@ import type { RunContext } from '../../kernel/tool.ts'
 import type { BaseStrategy, Place } from '../../ports/git.ts'
 import { takeTurn } from '../handle.ts'
 import { projectStore } from '../project/index.ts'
-import { epicOf, handleOf, type TaskRow } from '../task/index.ts'
+import { epicOf, handleOf, type TaskRow, taskStore } from '../task/index.ts'
 import { nameOf } from './names.ts'
 import type { WorkPlan } from './schema.ts'
 import { type WorkRow, workStore } from './store.ts'
@@ -79,6 +79,8 @@ export async function placeOf(tx: Tx, row: WorkRow): Promise<Place | undefined> 
 export async function workPlan(tx: Tx, row: WorkRow): Promise<WorkPlan> {
   const repo = await projectStore(tx).repo(row.repo_id)
   if (!repo) throw new Error(`work ${row.id} has no repository`)
-  const { id: work_id, name, path, branch, base_branch: base, base_from, strategy } = row
+  const { id: work_id, name, path, branch, base_branch: base, strategy } = row
+  const task = row.base_from === null ? undefined : await taskStore(tx).find(row.task_id)
+  const base_from = (task && (await epicOf(tx, task))?.branch_from) ?? row.base_from
   return { work_id, repo: repo.path, repo_handle: repo.handle, name, path, branch, base, base_from, strategy }
 }

@@ -1,11 +1,12 @@
 import { z } from 'zod'
 import { type Refusal, refuse } from '../../kernel/error.ts'
+import { inScope } from '../../kernel/policy.ts'
 import { iso, PageToken, text } from '../../kernel/schema.ts'
 import { defineTool, type LookContext, type RunContext, type WatchContext } from '../../kernel/tool.ts'
 import { GitRefusal, type Place, type WorkState } from '../../ports/git.ts'
 import { ProjectId, TaskId } from '../ids.ts'
 import { currentProject } from '../project/index.ts'
-import { fullView, handleOf, requireTask, type TaskRow, TaskView, taskStore } from '../task/index.ts'
+import { fullView, handleOf, requireTask, type TaskRow, TaskView, taskStore, whereabouts } from '../task/index.ts'
 import { removeWork, undoWork } from './effects.ts'
 import { placeOf, workPlan } from './plan.ts'
 import { pullRequestOf } from './pull-request.ts'
@@ -173,7 +174,7 @@ export const collect = defineTool({
   title: 'Take away finished worktrees',
   description:
     'Remove worktrees of tasks that are done or deleted. Branches stay; what is not committed is saved first, except what git ignores.',
-  input: z.strictObject({ task_id: TaskId.optional().describe('Default: all of the current project') }),
+  input: z.strictObject({ task_id: TaskId.optional().describe('Default: all of the current project that you may act on') }),
   output: z.strictObject({
     collecting: z.array(z.string()).describe('Handles of tasks whose worktree is being removed'),
     kept: z.array(z.strictObject({ handle: z.string(), reason: z.string() })),
@@ -188,6 +189,8 @@ export const collect = defineTool({
     const kept: { handle: string; reason: string }[] = []
     for (const row of rows) {
       const task = await taskStore(ctx.tx).find(row.task_id)
+      // Of those that nobody named, others' are none of the caller's business.
+      if (inScope(ctx.principal, 'task', row.task_id, await whereabouts(ctx.tx, row))) continue
       const handle = task ? handleOf(task) : row.task_id
       const reason = row.state === 'made' ? await reasonToKeep(ctx.tx, row) : 'There is no worktree.'
       if (reason) kept.push({ handle, reason })
