@@ -30,5 +30,5 @@ export const project = defineCapability({
 
 export { currentProject } from './current.ts'
 export { ProjectView, projectView, RepoView, repoView } from './schema.ts'
-export { projectStore } from './store.ts'
+export { projectStore, type RepoRow } from './store.ts'
 export { noProject } from './tools.ts'
