@@ -98,11 +98,21 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
       const repo = await openRepo(open, merge.repo)
       return alone(turns, repo.common, lockWaitMs, () => squash(repo, merge, lockWaitMs))
     },
+    line: later,
+    build: later,
+    land: later,
+    follow: later,
+    scratch: later,
+    dropScratch: later,
     size: async (place) => {
       checkPlace(root, place)
       return sizeOf(place.path)
     },
   }
+}
+
+async function later(): Promise<never> {
+  throw new GitRefusal('failed', 'The merge line comes with the next commit.')
 }
 
 /** Links above it resolved, as git writes paths down. Not one in its own place: it may become one later, and rows have the path. */
