@@ -1,7 +1,7 @@
 import { reviewStore } from '../review/index.ts'
 import { type AttentionSource, epicOf } from '../task/index.ts'
-import { isCurrent } from './rules.ts'
 import { stateOf } from './queue.ts'
+import { isCurrent } from './rules.ts'
 
 /** Of work in an epic that was handed in: who decides about it, or that it is being merged. */
 export const reviewAttention: AttentionSource = async (view, tasks) => {

@@ -58,7 +58,8 @@ export const decide = defineTool({
 export const submit = defineTool({
   name: 'merge_submit',
   title: 'Put work into the merge line',
-  description: 'Approve work that was handed in, and return at once; merge_status shows where it is. review_decide does the same and waits.',
+  description:
+    'Approve work that was handed in, and return at once; merge_status shows where it is. review_decide does the same and waits.',
   input: z.strictObject({ task_id: TaskId }),
   output: z.strictObject({ merge_id: z.string(), task_id: TaskId, review_id: z.string(), target: z.string(), state: z.enum(MERGE_STATES) }),
   example: { task_id: 'T-1' },
@@ -176,7 +177,11 @@ async function outcome(ctx: WatchContext, task_id: string, decision: z.output<ty
       return { ...told, status: 'stuck' as const, message: `${merge.reason} It is still to be decided.` }
     const waited = await ctx.waitFor(cursor, filter, Math.max(1, until - performance.now()))
     if (waited.ended !== 'events')
-      return { ...told, status: 'pending' as const, message: 'It is in the merge line; merge_status shows where, merge.landed tells when it is in.' }
+      return {
+        ...told,
+        status: 'pending' as const,
+        message: 'It is in the merge line; merge_status shows where, merge.landed tells when it is in.',
+      }
     cursor = waited.events.at(-1)?.cursor ?? cursor
   }
 }

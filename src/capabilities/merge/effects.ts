@@ -7,7 +7,7 @@ import { reviewStore } from '../review/index.ts'
 import { handleOf, taskStore } from '../task/index.ts'
 import { runChecks, type Verdict } from './checks.ts'
 import { nextInLine } from './order.ts'
-import { type MergeRow, mergeStore } from './store.ts'
+import { type LineRow, type MergeRow, mergeStore } from './store.ts'
 
 /** Daemons that are killed in the middle of it do not count. */
 const ATTEMPTS = 100
@@ -46,22 +46,31 @@ export const workOffLine = defineEffect({
   },
 })
 
+export const followQueue = (repo: string, target: string) => `follow:${repo}:${target}`
+
 /** The user's branch goes where its line is, as far as that harms nobody. */
 export const followLine = defineEffect({
   type: 'line.follow',
-  payload: z.strictObject({ repo_id: z.string(), target: z.string(), made_from: z.string().nullable(), strategy: z.string() }),
+  payload: z.strictObject({ repo_id: z.string(), target: z.string(), request: z.string() }),
   attempts: ATTEMPTS,
   recognise: async () => 'not_done',
-  async do(ctx, { repo_id, target, made_from, strategy }) {
+  async do(ctx, { repo_id, target, request }) {
     const repo = await projectStore(ctx.view).repo(repo_id)
-    if (!repo) return
-    const followed = await ctx.ports.git.follow(lineOf(repo, { target, made_from, strategy: strategy as LineOf['strategy'] }))
-    const behind = followed.state === 'even' ? { behind: 0, reason: null } : { behind: followed.by, reason: followed.message }
-    await ctx.report('line_follows', { repo_id, target, ...behind })
+    const line = await mergeStore(ctx.view).line(repo_id, target)
+    if (!repo || !line) return
+    await ctx.report('line_follows', { repo_id, target, request, ...(await follow(ctx, lineOf(repo, line))) })
   },
 })
 
-export function lineOf(repo: Pick<RepoRow, 'path'>, { target, made_from, strategy }: Pick<MergeRow, 'target' | 'made_from' | 'strategy'>): LineOf {
+async function follow(ctx: EffectContext, line: LineOf): Promise<{ behind: number; reason: string | null }> {
+  const followed = await ctx.ports.git.follow(line)
+  return followed.state === 'even' ? { behind: 0, reason: null } : { behind: followed.by, reason: followed.message.slice(0, 2_000) }
+}
+
+export function lineOf(
+  repo: Pick<RepoRow, 'path'>,
+  { target, made_from, strategy }: Pick<LineRow, 'target' | 'made_from' | 'strategy'>,
+): LineOf {
   // What was merged into a branch of ours is on no remote yet.
   return made_from ? { repo: repo.path, target, base: made_from, strategy } : { repo: repo.path, target, strategy }
 }
@@ -95,16 +104,22 @@ class Passage {
         ? { result: 'built' as const, commit: before }
         : await git.build({ line: this.#line, commit: head_commit, onto: at.head, keep: id, ...said })
       if (built.result === 'conflict') return this.#tell('merge_conflict', { files: built.files.slice(0, MOST_FILES) })
-      if (built.result === 'nothing') return this.#tell('merge_landed', { commit: at.head, moved: false })
-      if (built.result === 'landed') return this.#tell('merge_landed', { commit: built.commit, moved: true })
+      if (built.result === 'nothing') return this.#landed(at.head, false)
+      if (built.result === 'landed') return this.#landed(built.commit, true)
       if (!before) await this.#stopEarlier()
       if (!before) await this.#tell('merge_built', { on: at.head, commit: built.commit })
       const red = await this.#check(built.commit, at.head)
       if (red === 'held') return
       if (red) return this.#tell('merge_red', { reason: red.reason, log: red.log })
-      if (await git.land(this.#line, at.head, built.commit, id)) return this.#tell('merge_landed', { commit: built.commit, moved: true })
+      if (await git.land(this.#line, at.head, built.commit, id)) return this.#landed(built.commit, true)
     }
     throw new Error(`${this.#line.target} was moved ${MOST_MOVES} times while this was checked.`)
+  }
+
+  /** Told when the branch itself has it too, as far as it can: whoever hears that it has landed looks for it there. */
+  async #landed(commit: string, moved: boolean): Promise<void> {
+    const { behind, reason } = await follow(this.#ctx, this.#line)
+    await this.#tell('merge_landed', { commit, moved, behind, behind_reason: reason })
   }
 
   /** Undefined when it may land. */

@@ -21,11 +21,12 @@ import {
   reviewDecided,
 } from './schema.ts'
 import { mergeStore } from './store.ts'
+import { syncRepo } from './sync.ts'
 
 /** What becomes of work that was handed in: decisions about it, and the line in which it is merged. */
 export const merge = defineCapability({
   name: 'merge',
-  tools: [queue, decide, submit, status, retry, built, landed, conflict, red, stuck, withdrawn, hold, follows],
+  tools: [queue, decide, submit, status, retry, syncRepo, built, landed, conflict, red, stuck, withdrawn, hold, follows],
   migrations,
   events: [
     reviewDecided,

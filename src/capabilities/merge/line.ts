@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Refusal, refuse } from '../../kernel/error.ts'
+import { type Refusal, refuse } from '../../kernel/error.ts'
 import { iso, isoOrNull, text } from '../../kernel/schema.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
@@ -12,7 +12,7 @@ import type { WorkRow } from '../work/index.ts'
 import { queueOf, workOffLine } from './effects.ts'
 import { inOrder } from './order.ts'
 import { checkMayDecide } from './rules.ts'
-import { LineView, lineFreed, MergeView, mergeQueued } from './schema.ts'
+import { LineView, lineFreed, type MergeView, mergeQueued } from './schema.ts'
 import { type LineRow, type MergeRow, mergeStore } from './store.ts'
 
 const MOST_ENDED = 20
@@ -51,7 +51,8 @@ export async function enterLine(
   }
   const store = mergeStore(ctx.tx)
   await store.insert(row)
-  await store.saveLine({ repo_id, target: row.target, project_id, updated_at: ctx.now })
+  const { target, made_from } = row
+  await store.saveLine({ repo_id, target, project_id, made_from, strategy, updated_at: ctx.now })
   ctx.emit(mergeQueued({ ...about(task), subject: row.id }, { handle: handleOf(task), into: row.target }))
   setOff(ctx, row)
   return row
@@ -65,7 +66,8 @@ function setOff(ctx: RunContext, { repo_id, target }: Pick<LineRow, 'repo_id' | 
 export const status = defineTool({
   name: 'merge_status',
   title: 'Look at the merge line',
-  description: 'What waits to be merged, in the order of its turns, what is being checked, what came of the last ones, and whether the branch itself has followed.',
+  description:
+    'What waits to be merged, in the order of its turns, what is being checked, what came of the last ones, and whether the branch itself has followed.',
   input: z.strictObject({
     task_id: TaskId.optional().describe('Only the line that it is in'),
     repo_id: RepoId.optional(),
@@ -127,7 +129,7 @@ async function free(ctx: RunContext, line: LineRow | undefined, target: string) 
     })
   if (ctx.principal.kind === 'agent') return refuse('PERMISSION_DENIED', 'A line that is held waits for a person.')
   const { repo_id, project_id } = line
-  await mergeStore(ctx.tx).saveLine({ repo_id, target, project_id, held: null, updated_at: ctx.now })
+  await mergeStore(ctx.tx).saveLine({ ...line, held: null, updated_at: ctx.now })
   ctx.emit(lineFreed({ subject: repo_id, project: project_id }, { repo_id, target }))
   setOff(ctx, line)
   return { lines: [await lineView(ctx.tx, { ...line, held: null })] }
@@ -170,7 +172,7 @@ async function lineView(tx: Tx, line: LineRow): Promise<z.output<typeof LineView
   const store = mergeStore(tx)
   const { repo_id, target } = line
   const [waiting, ended] = [inOrder(await store.inLine(repo_id, target)), await store.ended(repo_id, target, MOST_ENDED)]
-  const { project_id: _, updated_at: __, ...shown } = line
+  const { project_id: _, updated_at: __, made_from: ___, strategy: ____, ...shown } = line
   return {
     ...shown,
     repo: (await projectStore(tx).repo(repo_id))?.handle ?? repo_id,

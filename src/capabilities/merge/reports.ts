@@ -2,22 +2,11 @@ import { z } from 'zod'
 import { refuse } from '../../kernel/error.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { sendLetter } from '../mail/index.ts'
-import { projectStore } from '../project/index.ts'
 import { prMerged, prStore, reviewStore } from '../review/index.ts'
 import { about, handleOf, type Status, type TaskRow, taskStore, transition } from '../task/index.ts'
 import { worksOf } from '../work/index.ts'
-import { followLine, queueOf } from './effects.ts'
 import { back } from './rules.ts'
-import {
-  lineFollowed,
-  lineHeld,
-  mergeChecking,
-  mergeConflicted,
-  mergeLanded,
-  mergeRed,
-  mergeStuck,
-  mergeWithdrawn,
-} from './schema.ts'
+import { lineFollowed, lineHeld, mergeChecking, mergeConflicted, mergeLanded, mergeRed, mergeStuck, mergeWithdrawn } from './schema.ts'
 import { type MergeRow, mergeStore, OPEN_STATES } from './store.ts'
 
 /** What the effect tells of a merge. Each is one transaction, and says the same when it is said again. */
@@ -47,19 +36,18 @@ export const landed = defineTool({
   name: 'merge_landed',
   title: 'Approved work was merged',
   description: 'It is on the line: the task is done, and whoever works on what is now older is told.',
-  input: Told.extend({ commit: z.string(), moved: z.boolean() }),
-  async run(ctx, { merge_id, commit, moved }) {
+  input: Told.extend({ commit: z.string(), moved: z.boolean(), behind: z.int(), behind_reason: z.string().nullable() }),
+  async run(ctx, { merge_id, commit, moved, behind, behind_reason }) {
     const { merge, task } = await open(ctx, merge_id)
     if (!merge) return {}
     await end(ctx, merge, { state: 'landed', built: commit })
-    await mergeStore(ctx.tx).saveLine({ ...lineOf(merge), head: commit, ...(moved ? { green: commit } : {}), updated_at: ctx.now })
+    const line = { head: commit, ...(moved ? { green: commit } : {}), behind, behind_reason }
+    await mergeStore(ctx.tx).saveLine({ ...lineOf(merge), ...line, updated_at: ctx.now })
     await reviewStore(ctx.tx).update(merge.review_id, { outcome: 'merged', merge_commit: commit })
     await mergePr(ctx, task, commit)
     if (task.status !== 'DONE' && task.deleted_at === null) await transition(ctx, task, 'DONE', null)
     const rebase_requests = moved ? await askToRebase(ctx, merge, task) : 0
     ctx.emit(mergeLanded(...aboutMerge(merge, task, { commit, rebase_requests })))
-    const { repo_id, target, made_from, strategy } = merge
-    ctx.enqueue(followLine({ repo_id, target, made_from, strategy }, { queue: `follow:${queueOf(repo_id, target)}` }))
     return {}
   },
 })
@@ -166,13 +154,12 @@ export const follows = defineTool({
   name: 'line_follows',
   title: 'A branch follows its line',
   description: 'Or says why it cannot, and how far it is behind.',
-  input: z.strictObject({ repo_id: z.string(), target: z.string(), behind: z.int(), reason: z.string().nullable() }),
-  async run(ctx, { repo_id, target, behind, reason }) {
+  input: z.strictObject({ repo_id: z.string(), target: z.string(), request: z.string(), behind: z.int(), reason: z.string().nullable() }),
+  async run(ctx, { repo_id, target, request, behind, reason }) {
     const line = await mergeStore(ctx.tx).line(repo_id, target)
-    const repo = await projectStore(ctx.tx).repo(repo_id)
-    if (!line || !repo || (line.behind === behind && line.behind_reason === reason)) return {}
-    await mergeStore(ctx.tx).saveLine({ repo_id, target, project_id: repo.project_id, behind, behind_reason: reason, updated_at: ctx.now })
-    ctx.emit(lineFollowed({ subject: repo_id, project: repo.project_id }, { repo_id, target, behind, reason }))
+    if (!line) return {}
+    await mergeStore(ctx.tx).saveLine({ ...line, behind, behind_reason: reason, updated_at: ctx.now })
+    ctx.emit(lineFollowed({ subject: repo_id, project: line.project_id }, { repo_id, target, request, behind, reason }))
     return {}
   },
 })
@@ -198,8 +185,8 @@ async function end(ctx: RunContext, merge: MergeRow, how: Partial<MergeRow>): Pr
   await mergeStore(ctx.tx).update(merge.id, { ...how, began_at: merge.began_at ?? ctx.now, ended_at: ctx.now })
 }
 
-function lineOf({ repo_id, target, project_id }: MergeRow) {
-  return { repo_id, target, project_id }
+function lineOf({ repo_id, target, project_id, made_from, strategy }: MergeRow) {
+  return { repo_id, target, project_id, made_from, strategy }
 }
 
 async function mergePr(ctx: RunContext, task: TaskRow, commit: string): Promise<void> {
@@ -213,7 +200,10 @@ async function mergePr(ctx: RunContext, task: TaskRow, commit: string): Promise<
 async function askToRebase(ctx: RunContext, { repo_id, target }: MergeRow, landed: TaskRow): Promise<number> {
   const filter = { project: landed.project_id, statuses: AT_WORK, exclude: [landed.id] }
   const others = await taskStore(ctx.tx).list(filter, 'number', undefined, MOST_TOLD)
-  const works = await worksOf(ctx.tx, others.map(({ id }) => id))
+  const works = await worksOf(
+    ctx.tx,
+    others.map(({ id }) => id),
+  )
   const affected = new Set(works.filter((work) => work.repo_id === repo_id && work.base_branch === target).map(({ task_id }) => task_id))
   let sent = 0
   for (const task of others) {

@@ -22,7 +22,10 @@ export const mergeWithdrawn = defineEvent('merge.withdrawn', Merge.extend({ reas
 /** Their subject is the repository. */
 export const lineHeld = defineEvent('line.held', Line.extend({ reason: z.string() }))
 export const lineFreed = defineEvent('line.freed', Line)
-export const lineFollowed = defineEvent('line.followed', Line.extend({ behind: z.int(), reason: z.string().nullable() }))
+export const lineFollowed = defineEvent(
+  'line.followed',
+  Line.extend({ request: z.string(), behind: z.int(), reason: z.string().nullable() }),
+)
 
 /** Those that tell the end of a merge. */
 export const ENDS = [mergeLanded, mergeConflicted, mergeRed, mergeStuck, mergeWithdrawn].map(({ type }) => type)

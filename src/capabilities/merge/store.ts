@@ -57,6 +57,9 @@ export interface LineRow {
   repo_id: string
   target: string
   project_id: string
+  /** As those of its merges. */
+  made_from: string | null
+  strategy: BaseStrategy
   head: string | null
   /** The last commit of it that the checks passed on. */
   green: string | null
@@ -121,7 +124,7 @@ export function mergeStore(tx: Tx) {
       if (repo) all = all.where('repo_id', '=', repo)
       return all.execute()
     },
-    saveLine: (row: Pick<LineRow, 'repo_id' | 'target' | 'project_id' | 'updated_at'> & Partial<LineRow>) =>
+    saveLine: (row: Pick<LineRow, 'repo_id' | 'target' | 'project_id' | 'made_from' | 'strategy' | 'updated_at'> & Partial<LineRow>) =>
       db
         .insertInto('lines')
         .values({ head: null, green: null, held: null, behind: 0, behind_reason: null, ...row })
