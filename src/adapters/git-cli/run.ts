@@ -23,7 +23,7 @@ const PASSED_ON = [
 /** A filter may have to fetch what it fills in. */
 const PASSED_ON_TO_CHECKOUT = ['SSH_AUTH_SOCK', 'HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy', 'NO_PROXY', 'no_proxy']
 
-const US = {
+export const US = {
   GIT_AUTHOR_NAME: 'Signalbox',
   GIT_AUTHOR_EMAIL: 'signalbox@localhost',
   GIT_COMMITTER_NAME: 'Signalbox',
@@ -43,6 +43,8 @@ export interface Options {
 /** Git in one folder, with what the repository's own configuration names already neutralised. */
 export interface At {
   cwd: string
+  /** What the repository's own configuration names and is not run, and the person's own does not name either. */
+  withheld: string[]
   /** Throws `failed` when git says no. */
   git(args: string[], options?: Options): Promise<Buffer>
   /** Trimmed. */
@@ -73,6 +75,7 @@ export function opener(environment: NodeJS.ProcessEnv): Open {
     }
     return {
       cwd,
+      withheld: overrides.map(([key]) => key).filter((key, _, keys) => keys.indexOf(key) === keys.lastIndexOf(key)),
       git,
       tried: (args, options = {}) => ran(args, options),
       line: async (args, options) => (await git(args, options)).toString().trim(),
