@@ -124,13 +124,14 @@ async function fastForward(at: At, repo: Repo, of: LineOf, step: { line: string;
     at.git(['status', '--porcelain', '-z', '--no-renames', '--untracked-files=no', '--ignore-submodules=dirty']),
     at.git(['diff-tree', '-r', '-z', '--no-renames', '--ignore-submodules=none', step.local, step.line]),
   ])
+  // First: without its filter a file can look changed that is not.
+  const held = await onlyByHand(at, of, entriesOf(changed.toString()))
+  if (held) return held
   const dirty = status.toString().split('\0').filter(Boolean)
   if (dirty.length) {
     const message = `In ${at.cwd}, these are changed and not committed: ${named(dirty.map((entry) => entry.slice(3)))}. Commit or stash them, then sync.`
     return { why: 'dirty', at: at.cwd, message }
   }
-  const held = await onlyByHand(at, of, entriesOf(changed.toString()))
-  if (held) return held
   const flags = ['--ff-only', '--no-overwrite-ignore', '--no-autostash', '--no-verify-signatures', '--no-squash', '--commit', '--no-stat']
   const run = { checkout: true, timeoutMs: LONG_MS, env: { GIT_REFLOG_ACTION: 'signalbox: line' } }
   const { failed } = await at.tried(['merge', '--quiet', ...flags, step.line], run)

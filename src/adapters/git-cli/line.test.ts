@@ -9,6 +9,7 @@ import {
   readFileSync,
   readlinkSync,
   realpathSync,
+  renameSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -126,7 +127,7 @@ class Ground {
     const tree = this.run('ls-tree', '-r', '--name-only', revision).split('\n')
     expect(tree).toContain('new/n.txt')
     expect(tree).not.toContain('d.txt')
-    expect(this.run('show', `${revision}:a.txt`)).toMatch(/^ONE\n/)
+    expect(this.run('show', `${revision}:a.txt`)).toMatch(/^ONE$/m)
   }
 
   /** Every file with its bytes, its mode and when it was written, and what git has staged and where it stands. */
@@ -531,4 +532,507 @@ describe('the line moves', () => {
     expect(await ground.git.land(ground.main, onto, commit, 't1')).toBe(true)
     expect(existsSync(lock)).toBe(false)
   })
+})
+
+describe('the branch follows', () => {
+  test('[GL8] by compare-and-swap when it is checked out nowhere', async ({ ground }) => {
+    ground.run('checkout', '-q', '-b', 'elsewhere')
+    const landed = await ground.ahead()
+    ground.write({ 'a.txt': 'at work\n', 'new/n.txt': 'mine' })
+    const before = ground.seen()
+    expect(await ground.git.follow(ground.main)).toEqual({ state: 'even' })
+    expect([ground.tip('main'), ground.seen()]).toEqual([landed, before])
+    expect(await ground.git.follow(ground.main)).toEqual({ state: 'even' })
+    rmSync(join(ground.top, 'new'), { recursive: true })
+    ground.run('stash', '-q')
+    ground.run('checkout', '-q', 'main')
+    await ground.revertsNothing()
+  })
+
+  test('[GL8] and leaves a detached HEAD where it is', async ({ ground }) => {
+    ground.run('checkout', '-q', '--detach')
+    const [landed, before] = [await ground.ahead(), ground.seen()]
+    expect(await ground.git.follow(ground.main)).toEqual({ state: 'even' })
+    expect([ground.tip('main'), ground.seen()]).toEqual([landed, before])
+    ground.run('checkout', '-q', 'main')
+    await ground.revertsNothing()
+  })
+
+  test('[GL8] in a bare repository', async ({ ground }) => {
+    const bare = join(ground.folder, 'bare.git')
+    ground.run('clone', '-q', '--bare', ground.top, bare)
+    const of = { ...ground.main, repo: bare }
+    const onto = await ground.head(of)
+    const next = ground.in(bare, 'commit-tree', 'main^{tree}', '-p', 'main', '-m', 'x')
+    expect(await ground.git.land(of, onto, next, 't1')).toBe(true)
+    expect(await ground.git.follow(of)).toEqual({ state: 'even' })
+    expect(ground.in(bare, 'rev-parse', 'main')).toBe(next)
+  })
+
+  test('[GL8] not when somebody committed on it: it is told, and nothing is lost', async ({ ground }) => {
+    await ground.ahead()
+    const theirs = ground.commit(ground.top, { 'b.txt': 'x' })
+    ground.run('checkout', '-q', '-b', 'elsewhere')
+    expect(await ground.git.follow(ground.main)).toMatchObject({ state: 'behind', by: 1, why: 'moved', at: null })
+    expect(ground.tip('main')).toBe(theirs)
+  })
+
+  test('[GL9] in the clean checkout of the person, which has untracked files beside it', async ({ ground }) => {
+    const landed = await ground.ahead()
+    ground.write({ 'mine.txt': 'untracked', 'out/cache': 'ignored' })
+    expect(await ground.git.follow(ground.main)).toEqual({ state: 'even' })
+    expect([ground.tip('HEAD'), ground.run('symbolic-ref', 'HEAD')]).toEqual([landed, 'refs/heads/main'])
+    expect(ground.run('status', '--porcelain')).toBe('?? mine.txt')
+    expect([readFileSync(join(ground.top, 'out/cache'), 'utf8'), existsSync(join(ground.top, 'd.txt'))]).toEqual(['ignored', false])
+    await ground.revertsNothing()
+  })
+
+  test('[GL9] where it is checked out elsewhere', async ({ ground }) => {
+    const beside = join(ground.folder, 'be side\nhere')
+    ground.run('checkout', '-q', '-b', 'elsewhere')
+    ground.run('worktree', 'add', '-q', beside, 'main')
+    ground.write({ 'a.txt': 'at work in the other' })
+    const [landed, before] = [await ground.ahead(), ground.seen()]
+    expect(await ground.git.follow(ground.main)).toEqual({ state: 'even' })
+    expect([ground.in(beside, 'rev-parse', 'HEAD'), ground.in(beside, 'status', '--porcelain'), ground.seen()]).toEqual([
+      landed,
+      '',
+      before,
+    ])
+    await ground.revertsNothing(beside)
+  })
+
+  test('[GL9] with line ends that are converted: a clean checkout is clean, and only what landed is written', async ({ ground }) => {
+    ground.commit(ground.top, {
+      '.gitattributes': '*.lf eol=lf\n*.crlf text eol=crlf\n',
+      'x.lf': '1\n2\n',
+      'x.crlf': '1\n2\n',
+      'x.txt': '1\n2\n',
+    })
+    ground.run('config', 'core.autocrlf', 'true')
+    for (const name of ['x.lf', 'x.crlf', 'x.txt', 'a.txt']) rmSync(join(ground.top, name))
+    ground.run('checkout', '-q', '--', '.')
+    const work = { 'a.txt': 'ONE\r\ntwo\r\nthree\r\nfour\r\nfive\r\n', 'new/n.txt': 'new\r\n', 'd.txt': null, 'x.crlf': '1\r\n2\r\n3\r\n' }
+    await ground.land('t1', await ground.work('t1', work))
+    // As an editor that writes the same again: git has to read them to see that they are clean.
+    for (const name of ['x.lf', 'x.txt', 'a.txt', 'x.crlf']) old(join(ground.top, name))
+    const untouched = ['x.lf', 'x.txt', 'e.txt'].map((name) => join(ground.top, name))
+    const before = untouched.map((path) => [readFileSync(path, 'utf8'), statSync(path).mtimeMs])
+    expect(before[1]?.[0]).toBe('1\r\n2\r\n')
+    expect(await ground.git.follow(ground.main)).toEqual({ state: 'even' })
+    expect(untouched.map((path) => [readFileSync(path, 'utf8'), statSync(path).mtimeMs])).toEqual(before)
+    expect(readFileSync(join(ground.top, 'a.txt'), 'utf8')).toBe('ONE\r\ntwo\r\nthree\r\nfour\r\nfive\r\n')
+    expect(readFileSync(join(ground.top, 'x.crlf'), 'utf8')).toBe('1\r\n2\r\n3\r\n')
+    expect(ground.run('show', `${LINE}:x.crlf`)).toBe('1\n2\n3')
+    expect(ground.run('status', '--porcelain')).toBe('')
+    await ground.revertsNothing()
+  })
+
+  test('[GL9] without hooks, and whatever the person likes merges to be', async ({ ground }) => {
+    const hooks = join(ground.top, '.git/hooks')
+    mkdirSync(hooks, { recursive: true })
+    const names = [
+      'reference-transaction',
+      'post-merge',
+      'pre-merge-commit',
+      'post-checkout',
+      'post-index-change',
+      'pre-commit',
+      'post-commit',
+    ]
+    const sprung = join(ground.folder, 'sprung')
+    for (const name of names) writeFileSync(join(hooks, name), `#!/bin/sh\necho ${name} >> '${sprung}'\nexit 1\n`, { mode: 0o755 })
+    const asleep = ['-c', 'core.hooksPath=/dev/null']
+    const settings = {
+      'merge.ff': 'false',
+      'merge.autoStash': 'true',
+      'merge.verifySignatures': 'true',
+      'branch.main.mergeOptions': '--squash --no-commit',
+      'commit.gpgSign': 'true',
+      'gpg.program': join(hooks, 'post-merge'),
+      'core.fsmonitor': join(hooks, 'post-merge'),
+    }
+    const path = await ground.place('t1')
+    ground.write({ 'a.txt': 'ONE\n', 'new/n.txt': 'new\n', 'd.txt': null }, path)
+    ground.in(path, ...asleep, 'add', '-A')
+    ground.in(path, ...asleep, 'commit', '-q', '-m', 'work')
+    for (const [key, value] of Object.entries(settings)) ground.run('config', key, value)
+    rmSync(sprung, { force: true })
+    const landed = await ground.land('t1', ground.tip('signalbox/t1'))
+    expect(await ground.git.follow(ground.main)).toEqual({ state: 'even' })
+    const { path: scratch } = await ground.git.scratch(ground.top, 'line', landed)
+    await ground.git.scratch(ground.top, 'line', ground.tip('main~1'))
+    await ground.git.dropScratch(ground.top, 'line')
+    expect([existsSync(sprung), existsSync(scratch)]).toEqual([false, false])
+    rmSync(hooks, { recursive: true })
+    for (const key of Object.keys(settings)) ground.run('config', '--unset', key)
+    expect([ground.tip('main'), ground.run('status', '--porcelain')]).toEqual([landed, ''])
+    await ground.revertsNothing()
+  })
+})
+
+describe('the branch stays behind, and the checkout as it is', () => {
+  type Case = [name: string, why: string, says: RegExp, arrange: (ground: Ground) => void, end?: (ground: Ground) => void]
+  const rebase = (ground: Ground, ...more: string[]) => {
+    try {
+      ground.run(...more)
+    } catch {
+      // It stops at the conflict, as it should.
+    }
+  }
+  /** A branch that does not go together with main. */
+  const contrary = (ground: Ground) => {
+    ground.run('checkout', '-q', '-b', 'contrary')
+    ground.commit(ground.top, { 'e.txt': 'contrary\n' })
+    ground.run('checkout', '-q', 'main')
+    return ground.commit(ground.top, { 'e.txt': 'E\n' })
+  }
+  const cases: Case[] = [
+    ['a change that is not staged', 'dirty', /e\.txt/, (ground) => ground.write({ 'e.txt': 'at work\n' })],
+    ['a change to what landed', 'dirty', /a\.txt/, (ground) => ground.write({ 'a.txt': 'one\ntwo\nthree\nfour\nat work\n' })],
+    [
+      'a staged file',
+      'dirty',
+      /s\.txt/,
+      (ground) => {
+        ground.write({ 's.txt': 'staged' })
+        ground.run('add', 's.txt')
+      },
+    ],
+    ['a deleted file', 'dirty', /e\.txt/, (ground) => ground.write({ 'e.txt': null })],
+    ['a changed mode', 'dirty', /e\.txt/, (ground) => chmodSync(join(ground.top, 'e.txt'), 0o755)],
+    [
+      'a new link in place of a file',
+      'dirty',
+      /e\.txt/,
+      (ground) => {
+        rmSync(join(ground.top, 'e.txt'))
+        symlinkSync('x', join(ground.top, 'e.txt'))
+      },
+    ],
+    [
+      'a change that git was told not to look for',
+      'dirty',
+      /a\.txt/,
+      (ground) => {
+        ground.run('update-index', '--assume-unchanged', 'a.txt')
+        ground.write({ 'a.txt': 'one\ntwo\nthree\nfour\nhidden\n' })
+      },
+      (ground) => ground.run('update-index', '--no-assume-unchanged', 'a.txt'),
+    ],
+    [
+      'the index.lock of a git that died',
+      'busy',
+      /index\.lock/,
+      (ground) => {
+        writeFileSync(join(ground.top, '.git/index.lock'), '')
+        old(join(ground.top, '.git/index.lock'))
+      },
+      (ground) => rmSync(join(ground.top, '.git/index.lock')),
+    ],
+    ['a merge', 'busy', /a merge/, (ground) => rebase(ground, 'merge', 'contrary'), (ground) => ground.run('merge', '--abort')],
+    ['a merge without a conflict', 'busy', /a merge/, (ground) => ground.run('merge', '--no-commit', '-s', 'ours', 'contrary')],
+    [
+      'a cherry-pick',
+      'busy',
+      /a cherry-pick/,
+      (ground) => rebase(ground, 'cherry-pick', 'contrary'),
+      (ground) => ground.run('cherry-pick', '--abort'),
+    ],
+    [
+      'a revert',
+      'busy',
+      /a revert/,
+      (ground) => rebase(ground, 'revert', '--no-edit', 'contrary'),
+      (ground) => ground.run('revert', '--abort'),
+    ],
+    ['a rebase', 'busy', /a rebase/, (ground) => rebase(ground, 'rebase', 'contrary'), (ground) => ground.run('rebase', '--abort')],
+    [
+      'a rebase by patches',
+      'busy',
+      /a rebase/,
+      (ground) => rebase(ground, 'rebase', '--apply', 'contrary'),
+      (ground) => ground.run('rebase', '--abort'),
+    ],
+    [
+      'a bisect',
+      'busy',
+      /a bisect/,
+      (ground) => {
+        ground.run('bisect', 'start')
+        ground.run('bisect', 'bad', 'main')
+        ground.run('bisect', 'good', 'main~1')
+        ground.run('checkout', '-q', '--detach', 'main~1')
+      },
+      (ground) => ground.run('bisect', 'reset'),
+    ],
+  ]
+  for (const [name, why, says, arrange, end] of cases)
+    test(`[GL10] ${name}`, async ({ ground }) => {
+      contrary(ground)
+      await ground.ahead()
+      arrange(ground)
+      const [before, main] = [ground.seen(), ground.tip('main')]
+      const said = await ground.git.follow(ground.main)
+      expect(said).toEqual({ state: 'behind', by: 1, why, at: ground.top, message: expect.stringMatching(says) })
+      expect([ground.seen(), ground.tip('main')]).toEqual([before, main])
+      end?.(ground)
+      await ground.revertsNothing()
+      expect(await ground.git.follow(ground.main)).toEqual({ state: 'even' })
+    })
+
+  test('[GL10] the index.lock of a git that lives', async ({ ground }) => {
+    await ground.ahead()
+    ground.write({ 'e.txt': 'being committed\n' })
+    const waiting = join(ground.folder, 'editor')
+    writeFileSync(waiting, '#!/bin/sh\necho >&2\nread x <&0\necho done > "$1"\n', { mode: 0o755 })
+    const git = spawn('git', ['commit', '-q', '-a'], {
+      cwd: ground.top,
+      env: { ...ground.env, GIT_EDITOR: JSON.stringify(waiting), TERM: 'dumb' },
+      stdio: ['pipe', 'ignore', 'pipe'],
+    })
+    await new Promise((resolve) => git.stderr.once('data', resolve))
+    const lock = join(ground.top, '.git/index.lock')
+    expect(existsSync(lock)).toBe(true)
+    old(lock)
+    expect(await ground.git.follow(ground.main)).toMatchObject({ state: 'behind', why: 'busy', message: expect.stringContaining(lock) })
+    const ended = new Promise((resolve) => git.once('exit', resolve))
+    git.stdin.end('\n')
+    expect(await ended).toBe(0)
+    await ground.revertsNothing()
+    expect(ground.run('show', `${LINE}:e.txt`)).toBe('being committed')
+  })
+
+  test('[GL10] changes where it is checked out elsewhere', async ({ ground }) => {
+    const beside = join(ground.folder, 'beside')
+    ground.run('checkout', '-q', '-b', 'elsewhere')
+    ground.run('worktree', 'add', '-q', beside, 'main')
+    await ground.ahead()
+    ground.write({ 'e.txt': 'at work' }, beside)
+    const before = [ground.seen(), ground.seen(beside)]
+    expect(await ground.git.follow(ground.main)).toMatchObject({ state: 'behind', by: 1, why: 'dirty', at: beside })
+    expect([ground.seen(), ground.seen(beside)]).toEqual(before)
+    await ground.revertsNothing(beside)
+  })
+
+  test('[GL10] a rebase elsewhere that will move it, also beside a checkout of it', async ({ ground }) => {
+    contrary(ground)
+    const beside = join(ground.folder, 'beside')
+    ground.run('checkout', '-q', '-b', 'elsewhere')
+    ground.run('worktree', 'add', '-q', beside, 'main')
+    await ground.ahead()
+    rebase(ground, '-C', beside, 'rebase', 'contrary')
+    const main = ground.tip('main')
+    expect(await ground.git.follow(ground.main)).toMatchObject({ state: 'behind', why: 'busy', at: beside })
+    expect(ground.tip('main')).toBe(main)
+    ground.in(beside, 'rebase', '--skip')
+    expect(ground.in(beside, 'symbolic-ref', 'HEAD')).toBe('refs/heads/main')
+  })
+
+  test('[GL10] two checkouts of it, or one whose folder is not there now', async ({ ground }) => {
+    const beside = join(ground.folder, 'beside')
+    ground.run('worktree', 'add', '-q', '--force', beside, 'main')
+    await ground.ahead()
+    const before = [ground.seen(), ground.seen(beside)]
+    const two = await ground.git.follow(ground.main)
+    expect(two).toMatchObject({ state: 'behind', why: 'busy', message: expect.stringContaining(beside) })
+    expect([ground.seen(), ground.seen(beside)]).toEqual(before)
+    ground.run('checkout', '-q', '--detach')
+    renameSync(beside, `${beside}-unmounted`)
+    const main = ground.tip('main')
+    const gone = await ground.git.follow(ground.main)
+    expect(gone).toMatchObject({ state: 'behind', why: 'busy', at: beside, message: expect.stringContaining('git worktree prune') })
+    expect(ground.tip('main')).toBe(main)
+    renameSync(`${beside}-unmounted`, beside)
+    expect(await ground.git.follow(ground.main)).toEqual({ state: 'even' })
+    await ground.revertsNothing(beside)
+  })
+
+  const inTheWay: [name: string, mine: string, ignore?: string][] = [
+    ['an untracked file', 'new/n.txt'],
+    ['an ignored file', 'new/n.txt', 'new/'],
+    ['an ignored file where a folder is to be', 'new', 'new'],
+    ['a folder with untracked files where a file is to be', 'new/n.txt/mine'],
+    ['a folder with ignored files where a file is to be', 'new/n.txt/mine', 'mine'],
+  ]
+  for (const [name, mine, ignore] of inTheWay)
+    test(`[GL11] ${name} in the way is named`, async ({ ground }) => {
+      await ground.ahead()
+      if (ignore) writeFileSync(join(ground.top, '.git/info-exclude'), `${ignore}\n`)
+      if (ignore) ground.run('config', 'core.excludesFile', join(ground.top, '.git/info-exclude'))
+      ground.write({ [mine]: 'only I have this' })
+      const before = ground.seen()
+      const said = await ground.git.follow(ground.main)
+      expect(said).toEqual({ state: 'behind', by: 1, why: 'in_the_way', at: ground.top, message: expect.stringContaining('new') })
+      expect(ground.seen()).toEqual(before)
+      await ground.revertsNothing()
+      renameSync(join(ground.top, 'new'), join(ground.folder, 'saved'))
+      expect(await ground.git.follow(ground.main)).toEqual({ state: 'even' })
+    })
+
+  test('[GL11] a submodule that is filled is left to the person; one that is not follows', async ({ ground }) => {
+    const library = join(ground.folder, 'library')
+    mkdirSync(library)
+    ground.in(library, 'init', '-q')
+    const one = ground.commit(library, { 'l.txt': '1' })
+    const two = ground.commit(library, { 'l.txt': '2' })
+    ground.in(library, 'checkout', '-q', '-B', 'main', one)
+    ground.run('submodule', '--quiet', 'add', library, 'sub')
+    ground.commit(ground.top, {})
+    const path = await ground.place('t1')
+    ground.in(path, 'update-index', '--cacheinfo', `160000,${two},sub`)
+    ground.write({ 'a.txt': 'ONE\n', 'new/n.txt': 'new\n', 'd.txt': null }, path)
+    ground.in(path, 'add', 'a.txt', 'new', 'd.txt')
+    ground.in(path, 'commit', '-q', '-m', 'work')
+    const landed = await ground.land('t1', ground.in(path, 'rev-parse', 'HEAD'))
+    expect(ground.run('rev-parse', `${LINE}:sub`)).toBe(two)
+    const before = ground.seen()
+    const said = await ground.git.follow(ground.main)
+    expect(said).toMatchObject({ state: 'behind', by: 1, why: 'in_the_way', message: expect.stringMatching(/sub\..*git submodule update/) })
+    expect(ground.seen()).toEqual(before)
+    await ground.revertsNothing()
+    expect(ground.run('rev-parse', `${LINE}:sub`)).toBe(two)
+    ground.run('submodule', '--quiet', 'deinit', 'sub')
+    expect(await ground.git.follow(ground.main)).toEqual({ state: 'even' })
+    await ground.revertsNothing()
+    expect([ground.run('rev-parse', 'main:sub'), ground.run('merge-base', landed, 'main')]).toEqual([two, landed])
+  })
+
+  test('[GL5] submodules that both sides changed are a conflict', async ({ ground }) => {
+    const [one, two, three] = ['1', '2', '3'].map((n) => n.repeat(40))
+    const link = (cwd: string, to?: string) => {
+      ground.in(cwd, 'update-index', '--add', '--cacheinfo', `160000,${to},sub`)
+      ground.in(cwd, 'commit', '-q', '-m', 'sub')
+      return ground.in(cwd, 'rev-parse', 'HEAD')
+    }
+    link(ground.top, one)
+    const [mine, theirs] = [link(await ground.place('t1'), two), link(await ground.place('t2'), three)]
+    await ground.land('t1', mine)
+    expect(await ground.build('t2', theirs)).toEqual({ result: 'conflict', files: ['sub'] })
+  })
+
+  test('[GL11] what a filter of the repository’s own configuration writes is left to the person', async ({ ground }) => {
+    ground.commit(ground.top, { '.gitattributes': '*.secret filter=rot\n', 'x.secret': 'abc\n' })
+    const commit = await ground.work('t1', { 'a.txt': 'ONE\n', 'new/n.txt': 'n', 'd.txt': null, 'x.secret': 'nop\n' })
+    await ground.land('t1', commit)
+    ground.run('config', 'filter.rot.smudge', 'tr a-z n-za-m')
+    ground.run('config', 'filter.rot.clean', 'tr a-z n-za-m')
+    rmSync(join(ground.top, 'x.secret'))
+    ground.run('checkout', '-q', '--', '.')
+    const before = ground.seen()
+    expect(await ground.git.follow(ground.main)).toMatchObject({
+      state: 'behind',
+      why: 'in_the_way',
+      message: expect.stringContaining('x.secret'),
+    })
+    expect(ground.seen()).toEqual(before)
+    // The person's own filter is run.
+    ground.run('config', '--global', 'filter.rot.smudge', 'tr a-z n-za-m')
+    ground.run('config', '--global', 'filter.rot.clean', 'tr a-z n-za-m')
+    expect(await ground.git.follow(ground.main)).toEqual({ state: 'even' })
+    expect(readFileSync(join(ground.top, 'x.secret'), 'utf8')).toBe('abc\n')
+    await ground.revertsNothing()
+  })
+})
+
+describe('a scratch checkout', () => {
+  test('[GL13] is that commit and nothing else, again and again', async ({ ground }) => {
+    const [first, second] = [ground.tip('main'), await ground.ahead()]
+    const { path } = await ground.git.scratch(ground.top, 'line', first)
+    expect(ground.in(path, 'rev-parse', 'HEAD')).toBe(first)
+    ground.write({ 'out/cache': 'x', 'new/n.txt': 'in the way', 'e.txt': 'changed', 'nested/x': 'y', 'x.log': 'l' }, path)
+    ground.in(join(path, 'nested'), 'init', '-q')
+    ground.in(path, 'checkout', '-q', '-b', 'by-the-check')
+    const branch = ground.tip('by-the-check')
+    const lock = join(ground.in(path, 'rev-parse', '--absolute-git-dir'), 'index.lock')
+    writeFileSync(lock, '')
+    old(lock)
+    expect(await ground.git.scratch(ground.top, 'line', second)).toEqual({ path })
+    expect([
+      ground.in(path, 'rev-parse', 'HEAD'),
+      ground.in(path, 'status', '--porcelain', '--ignored'),
+      ground.tip('by-the-check'),
+    ]).toEqual([second, '', branch])
+    expect(() => ground.in(path, 'symbolic-ref', 'HEAD')).toThrow()
+    ground.hasLanded(second)
+    expect(readdirSync(path).sort()).toEqual(['.git', '.gitignore', 'a.txt', 'e.txt', 'new'])
+    await expect(ground.git.scratch(ground.top, '../x', second)).rejects.toMatchObject({ reason: 'invalid' })
+    await expect(ground.git.scratch(ground.top, 'line', 'main')).rejects.toMatchObject({ reason: 'invalid' })
+  })
+
+  test('[GL13] is made again of whatever is left of it, and refuses what is not ours', async ({ ground }) => {
+    const head = ground.tip('main')
+    const { path } = await ground.git.scratch(ground.top, 'line', head)
+    const left: ((admin: string) => void)[] = [
+      () => rmSync(path, { recursive: true }),
+      (admin) => rmSync(join(admin, 'index')),
+      (admin) => writeFileSync(join(admin, 'index'), 'broken'),
+      (admin) => writeFileSync(join(admin, 'HEAD'), 'ref: refs/heads/none\n'),
+      () => {
+        rmSync(path, { recursive: true })
+        mkdirSync(path)
+      },
+      () => ground.run('worktree', 'remove', '--force', path),
+    ]
+    for (const harm of left) {
+      harm(ground.in(path, 'rev-parse', '--absolute-git-dir'))
+      await ground.another().scratch(ground.top, 'line', head)
+      expect([ground.in(path, 'rev-parse', 'HEAD'), ground.in(path, 'status', '--porcelain')]).toEqual([head, ''])
+    }
+    await ground.git.dropScratch(ground.top, 'line')
+    await ground.git.dropScratch(ground.top, 'line')
+    expect([existsSync(path), ground.run('worktree', 'list', '--porcelain').includes('.scratch')]).toEqual([false, false])
+    ground.write({ 'mine.txt': 'x' }, path)
+    await expect(ground.git.scratch(ground.top, 'line', head)).rejects.toMatchObject({ reason: 'foreign' })
+    await expect(ground.git.dropScratch(ground.top, 'line')).rejects.toMatchObject({ reason: 'foreign' })
+    expect(readFileSync(join(path, 'mine.txt'), 'utf8')).toBe('x')
+  })
+})
+
+test('[GL14] cut off at any git command, it is repeated to the same end, once', async ({ ground }) => {
+  /** From its nth command on, every git of this one is dead. */
+  const dying = (n: number): Git => {
+    const [real, bin, count] = [
+      execFileSync('which', ['git']).toString().trim(),
+      join(ground.folder, `bin-${n}`),
+      join(ground.folder, `count-${n}`),
+    ]
+    mkdirSync(bin)
+    mkdirSync(count)
+    const counted = `n=1; while ! mkdir '${count}/'$n 2>/dev/null; do n=$((n + 1)); done; [ $n -ge ${n} ] && exit 137`
+    writeFileSync(join(bin, 'git'), `#!/bin/sh\n${counted}\nexec ${real} "$@"\n`, { mode: 0o755 })
+    return ground.another({ ...ground.env, PATH: `${bin}:${ground.env.PATH}` })
+  }
+  const step = async (git: Git, name: string, commit: string) => {
+    const line = await git.line(ground.main)
+    const built = await git.build(ground.building(name, commit, line.head))
+    if (built.result === 'built') {
+      await git.scratch(ground.top, 'line', built.commit)
+      expect(await git.land(ground.main, line.head, built.commit, name)).toBe(true)
+    }
+    const { state } = await git.follow(ground.main)
+    await git.dropScratch(ground.top, 'line')
+    return state
+  }
+  const place = await ground.place('work')
+  let cut = 0
+  for (let whole = false; !whole; ) {
+    cut++
+    // Every second one finds a line that the branch is behind of, and a commit of the person's to take in.
+    if (cut % 2) ground.commit(ground.top, { 'mine.txt': String(cut) })
+    ground.in(place, 'checkout', '-q', '--detach', 'main')
+    const commit = ground.commit(place, { [`f${cut}.txt`]: 'x\n', '.signalbox/x': String(cut) })
+    whole = await step(dying(cut), `t${cut}`, commit).then(
+      (state) => state === 'even',
+      () => false,
+    )
+    expect(await step(ground.another(), `t${cut}`, commit)).toBe('even')
+    expect([ground.run('log', '--format=%s', `--grep=^t${cut}: done`, 'main'), ground.run('status', '--porcelain')]).toEqual([
+      `t${cut}: done`,
+      '',
+    ])
+  }
+  expect(cut).toBeGreaterThan(12)
+  expect(ground.run('for-each-ref', 'refs/signalbox/build')).toBe('')
+  ground.isSound()
 })

@@ -34,7 +34,7 @@ export async function inspect(open: Open, path: string): Promise<RepoFacts | und
 
 export async function openRepo(open: Open, repo: string): Promise<At & { common: string }> {
   const at = (await folderAt(repo)) ? await open(repo) : undefined
-  const common = await at?.ask(['rev-parse', '--path-format=absolute', '--git-common-dir'])
+  const common = at?.common ?? (await at?.ask(['rev-parse', '--path-format=absolute', '--git-common-dir']))
   if (!at || !common) throw new GitRefusal('missing', `There is no git repository at ${repo}. Move it back, or register its new place.`)
   return { ...at, common: await realpath(common) }
 }
