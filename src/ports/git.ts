@@ -125,6 +125,67 @@ export type Squashed =
   | { result: 'nothing'; commit: string }
   | { result: 'conflict'; files: string[] }
 
+/** A line: what has landed for a branch, as `refs/signalbox/line/<target>`. The branch itself follows it. */
+export interface LineOf {
+  repo: string
+  target: string
+  /** What the target is made from when it is not there: of an epic. Without it a target that is not there is `missing`. */
+  base?: string
+  strategy: BaseStrategy
+}
+
+/**
+ * Where a line stands, after it has taken in what people committed on the target themselves.
+ *
+ * | state | means                                                                                 |
+ * |-------|---------------------------------------------------------------------------------------|
+ * | ready | it has all that the target has; `moved`: some of that was taken in just now           |
+ * | apart | line and target both went on and cannot be joined: somebody has to merge these files  |
+ */
+export type LineHead = { state: 'ready'; head: string; moved: boolean } | { state: 'apart'; head: string; target: string; files: string[] }
+
+export interface Build {
+  line: LineOf
+  /** The commit to be merged, in full: what was reviewed, wherever its branch is by then. */
+  commit: string
+  /** The line's head, in full. */
+  onto: string
+  message: string
+  /** Trailers by name; the commit is known again by them. */
+  trailers: Record<string, string>
+  /** Part of a ref that keeps the built commit from being collected. */
+  keep: string
+}
+
+/**
+ * | result   | means                                                                  |
+ * |----------|------------------------------------------------------------------------|
+ * | built    | this commit is the work on top of `onto`; nothing has it yet           |
+ * | landed   | `onto` has it already, by this commit of an earlier attempt            |
+ * | nothing  | `onto` has all of it: there is nothing to add                          |
+ * | conflict | these files were changed on both sides                                 |
+ */
+export type Built =
+  | { result: 'built'; commit: string }
+  | { result: 'landed'; commit: string }
+  | { result: 'nothing' }
+  | { result: 'conflict'; files: string[] }
+
+/**
+ * Whether the target has what its line has, or why it stays behind. The message is for a person and says what to do.
+ *
+ * | why        | means                                                                             |
+ * |------------|-----------------------------------------------------------------------------------|
+ * | dirty      | where it is checked out, something is changed or staged                           |
+ * | in_the_way | files there that would be overwritten, or that only the person can bring along    |
+ * | busy       | a merge, a rebase or another git is at work there, or it is checked out twice     |
+ * | moved      | somebody committed on it, and the line has not taken that in yet                  |
+ * | apart      | line and target both went on, and cannot be joined                                |
+ */
+export type Followed =
+  | { state: 'even' }
+  | { state: 'behind'; by: number; why: 'dirty' | 'in_the_way' | 'busy' | 'moved' | 'apart'; at: string | null; message: string }
+
 /**
  * Only the git CLI, argv arrays, no shell. A repository may be hostile: neither its hooks nor a program that its own
  * configuration names is run by us; filters (LFS) of the person's own configuration are. Every method may be repeated.
@@ -157,6 +218,26 @@ export interface Git {
    * move it there would make the next commit take the work back. One at a time in a repository.
    */
   squash(merge: Squash): Promise<Squashed>
+  /**
+   * The line's head; made from the target when there is none. A target that people moved is taken in: by a fast-forward, or by a
+   * merge commit when both went on.
+   */
+  line(of: LineOf): Promise<LineHead>
+  /** One squash commit on top of `onto`, away from every checkout. `.signalbox/` stays as `onto` has it. Moves only what keeps it. */
+  build(build: Build): Promise<Built>
+  /**
+   * Moves the line from one commit to another by compare-and-swap; also true when an earlier attempt did. False when the line
+   * stands elsewhere, or when the target was moved by somebody meanwhile: look at the line, and build again.
+   */
+  land(of: LineOf, from: string, to: string, keep: string): Promise<boolean>
+  /** By compare-and-swap where the target is checked out nowhere, by a fast-forward in a clean checkout; else it stays behind. */
+  follow(of: LineOf): Promise<Followed>
+  /**
+   * A detached checkout of a commit, and nothing else in it, for checks. One that is there is used again: what an earlier check
+   * left in it is gone.
+   */
+  scratch(repo: string, name: string, commit: string): Promise<{ path: string }>
+  dropScratch(repo: string, name: string): Promise<void>
   /** On disk, without what it shares with the repository. */
   size(place: Place): Promise<number>
 }

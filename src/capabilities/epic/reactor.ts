@@ -4,7 +4,7 @@ import { taskStore } from '../task/index.ts'
 import { epicStore } from './store.ts'
 
 /** After any of these somebody may have to be started, in the epic of the task. */
-const OF_TASKS = ['task.created', 'task.updated', 'task.moved', 'task.deleted', 'job.ended', 'review.stuck']
+const OF_TASKS = ['task.created', 'task.updated', 'task.moved', 'task.deleted', 'job.ended', 'merge.stuck']
 const OF_EPICS = ['epic.created', 'epic.updated', 'epic.moved']
 
 const TRY_AGAIN_MS = 1_000

@@ -2,71 +2,191 @@ import { z } from 'zod'
 import { refuse } from '../../kernel/error.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { sendLetter } from '../mail/index.ts'
-import { prMerged, prStore, type ReviewRow, reviewStore } from '../review/index.ts'
-import { about, handleOf, type TaskRow, taskStore, transition } from '../task/index.ts'
+import { prMerged, prStore, reviewStore } from '../review/index.ts'
+import { about, handleOf, type Status, type TaskRow, taskStore, transition } from '../task/index.ts'
+import { worksOf } from '../work/index.ts'
 import { back } from './rules.ts'
-import { reviewConflicted, reviewMerged, reviewStuck } from './schema.ts'
+import { lineFollowed, lineHeld, mergeChecking, mergeConflicted, mergeLanded, mergeRed, mergeStuck, mergeWithdrawn } from './schema.ts'
+import { type MergeRow, mergeStore, OPEN_STATES } from './store.ts'
 
 /** What the effect tells of a merge. Each is one transaction, and says the same when it is said again. */
 const internal = { impact: 'write', profile: 'maintainer', internal: true, output: z.strictObject({}) } as const
-const Told = z.strictObject({ review_id: z.string(), into: z.string() })
+const Told = z.strictObject({ merge_id: z.string() })
 
-export const merged = defineTool({
+export const built = defineTool({
   ...internal,
-  name: 'review_merged',
+  name: 'merge_built',
+  title: 'Approved work is checked',
+  description: 'It was merged away from every checkout, and the checks run on that tree.',
+  input: Told.extend({ on: z.string(), commit: z.string() }),
+  async run(ctx, { merge_id, on, commit }) {
+    const { merge, task } = await open(ctx, merge_id)
+    if (!merge) return {}
+    if (merge.state === 'waiting') await mergeStore(ctx.tx).passOver(merge)
+    const begun = { state: 'checking', built_on: on, built: commit, began_at: merge.began_at ?? ctx.now } as const
+    await mergeStore(ctx.tx).update(merge.id, begun)
+    await mergeStore(ctx.tx).saveLine({ ...lineOf(merge), head: on, updated_at: ctx.now })
+    ctx.emit(mergeChecking(...aboutMerge(merge, task, { commit, on })))
+    return {}
+  },
+})
+
+export const landed = defineTool({
+  ...internal,
+  name: 'merge_landed',
   title: 'Approved work was merged',
-  description: 'It is on the branch of its epic: the task is done, and the others there are told.',
-  input: Told.extend({ commit: z.string(), moved: z.boolean() }),
-  async run(ctx, { review_id, into, commit, moved }) {
-    const { review, task } = await pending(ctx, review_id)
-    if (!review) return {}
-    await reviewStore(ctx.tx).update(review.id, { outcome: 'merged', merge_commit: commit })
+  description: 'It is on the line: the task is done, and whoever works on what is now older is told.',
+  input: Told.extend({ commit: z.string(), moved: z.boolean(), behind: z.int(), behind_reason: z.string().nullable() }),
+  async run(ctx, { merge_id, commit, moved, behind, behind_reason }) {
+    const { merge, task } = await open(ctx, merge_id)
+    if (!merge) return {}
+    await end(ctx, merge, { state: 'landed', built: commit })
+    const line = { head: commit, ...(moved ? { green: commit } : {}), behind, behind_reason }
+    await mergeStore(ctx.tx).saveLine({ ...lineOf(merge), ...line, updated_at: ctx.now })
+    await reviewStore(ctx.tx).update(merge.review_id, { outcome: 'merged', merge_commit: commit })
     await mergePr(ctx, task, commit)
     if (task.status !== 'DONE' && task.deleted_at === null) await transition(ctx, task, 'DONE', null)
-    const rebase_requests = moved ? await askToRebase(ctx, task, into) : 0
-    ctx.emit(reviewMerged(aboutRound(task, review), { ...named(task, review), commit, into, rebase_requests }))
+    const rebase_requests = moved ? await askToRebase(ctx, merge, task) : 0
+    ctx.emit(mergeLanded(...aboutMerge(merge, task, { commit, rebase_requests })))
     return {}
   },
 })
 
 export const conflict = defineTool({
   ...internal,
-  name: 'review_conflict',
+  name: 'merge_conflict',
   title: 'Approved work does not fit',
   description: 'Both sides have changed these files: it goes back to its worker.',
   input: Told.extend({ files: z.array(z.string()) }),
-  async run(ctx, { review_id, into, files }) {
-    const { review, task } = await pending(ctx, review_id)
-    if (!review) return {}
-    const reason = `It was approved, but ${into} has changed the same places meanwhile: ${files.join(', ')}. Merge ${into} into your branch, resolve these files, commit, and ask for review again.`
-    await reviewStore(ctx.tx).update(review.id, { outcome: 'conflict', reason: `Conflicts in ${files.join(', ')}` })
-    await back(ctx, task, { from: 'system', subject: `Conflict: ${handleOf(task)}`, body: reason })
-    ctx.emit(reviewConflicted(aboutRound(task, review), { ...named(task, review), into, files }))
+  async run(ctx, { merge_id, files }) {
+    const { merge, task } = await open(ctx, merge_id)
+    if (!merge) return {}
+    const { target } = merge
+    const reason = `Conflicts in ${files.join(', ')}`
+    const body = `It was approved, but ${target} has changed the same places meanwhile: ${files.join(', ')}. Merge ${shownAs(target)} into your branch, resolve these files, commit, and ask for review again.`
+    await end(ctx, merge, { state: 'conflict', reason, files: JSON.stringify(files) })
+    await reviewStore(ctx.tx).update(merge.review_id, { outcome: 'conflict', reason })
+    await back(ctx, task, { from: 'system', subject: `Conflict: ${handleOf(task)}`, body })
+    ctx.emit(mergeConflicted(...aboutMerge(merge, task, { files })))
+    return {}
+  },
+})
+
+export const red = defineTool({
+  ...internal,
+  name: 'merge_red',
+  title: 'The checks fail on the merged tree',
+  description: 'Twice on that tree, and not without it: it goes back to its worker with the end of what they printed.',
+  input: Told.extend({ reason: z.string(), log: z.string() }),
+  async run(ctx, { merge_id, reason, log }) {
+    const { merge, task } = await open(ctx, merge_id)
+    if (!merge) return {}
+    const { target } = merge
+    const body = `It was approved, but merged with ${target} the checks fail. ${reason} Merge ${shownAs(target)} into your branch, mend it, commit, and ask for review again. The end of what they printed:\n\n\`\`\`\n${log.slice(-LOG_IN_LETTER)}\n\`\`\``
+    await end(ctx, merge, { state: 'red', reason, log })
+    await reviewStore(ctx.tx).update(merge.review_id, { outcome: 'red', reason })
+    await back(ctx, task, { from: 'system', subject: `Checks failed: ${handleOf(task)}`, body })
+    ctx.emit(mergeRed(...aboutMerge(merge, task, { reason })))
     return {}
   },
 })
 
 export const stuck = defineTool({
   ...internal,
-  name: 'review_stuck',
+  name: 'merge_stuck',
   title: 'Approved work cannot be merged',
   description: 'Git will not do it, however often: whoever decides sees why, and can decide again.',
   input: Told.extend({ reason: z.string() }),
-  async run(ctx, { review_id, into, reason }) {
-    const { review, task } = await pending(ctx, review_id)
-    if (!review) return {}
-    await reviewStore(ctx.tx).update(review.id, { outcome: 'failed', reason })
-    ctx.emit(reviewStuck(aboutRound(task, review), { ...named(task, review), into, reason }))
+  async run(ctx, { merge_id, reason }) {
+    const { merge, task } = await open(ctx, merge_id)
+    if (!merge) return {}
+    await end(ctx, merge, { state: 'stuck', reason })
+    await reviewStore(ctx.tx).update(merge.review_id, { outcome: 'failed', reason })
+    ctx.emit(mergeStuck(...aboutMerge(merge, task, { reason })))
     return {}
   },
 })
 
-/** No review when it was told before. */
-async function pending(ctx: RunContext, id: string): Promise<{ review: ReviewRow | undefined; task: TaskRow }> {
-  const review = await reviewStore(ctx.tx).find(id)
-  const task = review && (await taskStore(ctx.tx).find(review.task_id))
-  if (!review || !task) throw refuse('RESOURCE_NOT_FOUND', `There is no review "${id}".`)
-  return { review: review.outcome === null ? review : undefined, task }
+export const withdrawn = defineTool({
+  ...internal,
+  name: 'merge_withdrawn',
+  title: 'Approved work is no longer to be merged',
+  description: 'Its task was closed or moved while it waited.',
+  input: Told.extend({ reason: z.string() }),
+  async run(ctx, { merge_id, reason }) {
+    const { merge, task } = await open(ctx, merge_id)
+    if (!merge) return {}
+    await end(ctx, merge, { state: 'withdrawn', reason })
+    await reviewStore(ctx.tx).update(merge.review_id, { outcome: 'failed', reason })
+    ctx.emit(mergeWithdrawn(...aboutMerge(merge, task, { reason })))
+    return {}
+  },
+})
+
+export const hold = defineTool({
+  ...internal,
+  name: 'line_hold',
+  title: 'A line is held',
+  description: 'Nothing of it moves until a person has done something; nobody who waits is to blame.',
+  input: Told.extend({ reason: z.string(), log: z.string().nullable() }),
+  async run(ctx, { merge_id, reason, log }) {
+    const { merge, task } = await open(ctx, merge_id)
+    if (!merge) return {}
+    await mergeStore(ctx.tx).update(merge.id, { state: 'waiting', built: null, built_on: null, log })
+    await mergeStore(ctx.tx).saveLine({ ...lineOf(merge), held: reason, updated_at: ctx.now })
+    ctx.emit(lineHeld({ subject: merge.repo_id, project: merge.project_id }, { repo_id: merge.repo_id, target: merge.target, reason }))
+    const printed = log ? `\n\nThe end of what they printed:\n\n\`\`\`\n${log.slice(-LOG_IN_LETTER)}\n\`\`\`` : ''
+    const { project_id } = merge
+    await sendLetter(ctx, {
+      from: 'system',
+      to: 'human',
+      subject: `Nothing lands on ${merge.target}`,
+      body: `${reason}${printed}`,
+      importance: 'high',
+      about: { project_id, epic_id: task.epic_id, task_id: null },
+    })
+    return {}
+  },
+})
+
+export const follows = defineTool({
+  ...internal,
+  name: 'line_follows',
+  title: 'A branch follows its line',
+  description: 'Or says why it cannot, and how far it is behind.',
+  input: z.strictObject({ repo_id: z.string(), target: z.string(), request: z.string(), behind: z.int(), reason: z.string().nullable() }),
+  async run(ctx, { repo_id, target, request, behind, reason }) {
+    const line = await mergeStore(ctx.tx).line(repo_id, target)
+    if (!line) return {}
+    await mergeStore(ctx.tx).saveLine({ ...line, behind, behind_reason: reason, updated_at: ctx.now })
+    ctx.emit(lineFollowed({ subject: repo_id, project: line.project_id }, { repo_id, target, request, behind, reason }))
+    return {}
+  },
+})
+
+const LOG_IN_LETTER = 4_000
+const MOST_TOLD = 1_000
+const AT_WORK: Status[] = ['IN_PROGRESS', 'REVIEW']
+
+/** Of a branch that a checkout may not have yet. */
+function shownAs(target: string): string {
+  return `refs/signalbox/line/${target}`
+}
+
+/** No merge when its end was told before. */
+async function open(ctx: RunContext, id: string): Promise<{ merge: MergeRow | undefined; task: TaskRow }> {
+  const merge = await mergeStore(ctx.tx).find(id)
+  const task = merge && (await taskStore(ctx.tx).find(merge.task_id))
+  if (!merge || !task) throw refuse('RESOURCE_NOT_FOUND', `There is no merge "${id}".`)
+  return { merge: (OPEN_STATES as readonly string[]).includes(merge.state) ? merge : undefined, task }
+}
+
+async function end(ctx: RunContext, merge: MergeRow, how: Partial<MergeRow>): Promise<void> {
+  await mergeStore(ctx.tx).update(merge.id, { ...how, began_at: merge.began_at ?? ctx.now, ended_at: ctx.now })
+}
+
+function lineOf({ repo_id, target, project_id, made_from, strategy }: MergeRow) {
+  return { repo_id, target, project_id, made_from, strategy }
 }
 
 async function mergePr(ctx: RunContext, task: TaskRow, commit: string): Promise<void> {
@@ -76,32 +196,29 @@ async function mergePr(ctx: RunContext, task: TaskRow, commit: string): Promise<
   ctx.emit(prMerged({ subject: pr.id, project: pr.project_id, task: pr.task_id }, { number: pr.number, commit }))
 }
 
-/** Those who have begun at the branch as it was: whoever is at work, or has handed in. */
-async function askToRebase(ctx: RunContext, landed: TaskRow, into: string): Promise<number> {
-  const others = await taskStore(ctx.tx).list(
-    { epic: landed.epic_id as string, statuses: ['IN_PROGRESS', 'REVIEW'], exclude: [landed.id] },
-    'number',
-    undefined,
-    500,
+/** Those at work that is to land on the same branch. */
+async function askToRebase(ctx: RunContext, { repo_id, target }: MergeRow, landed: TaskRow): Promise<number> {
+  const filter = { project: landed.project_id, statuses: AT_WORK, exclude: [landed.id] }
+  const others = await taskStore(ctx.tx).list(filter, 'number', undefined, MOST_TOLD)
+  const works = await worksOf(
+    ctx.tx,
+    others.map(({ id }) => id),
   )
+  const affected = new Set(works.filter((work) => work.repo_id === repo_id && work.base_branch === target).map(({ task_id }) => task_id))
   let sent = 0
   for (const task of others) {
-    if (!task.assignee_id) continue
-    const body = `${handleOf(landed)} (${landed.title}) was merged into ${into}. Your work on ${handleOf(task)} began before that: merge or rebase onto ${into} before you go on, so that nothing of it conflicts.`
-    await sendLetter(ctx, { from: 'system', to: task.assignee_id, subject: 'Rebase Required', body, about: whereOf(task) })
+    if (!task.assignee_id || task.lead || !affected.has(task.id)) continue
+    const body = `${handleOf(landed)} (${landed.title}) was merged into ${target}. Your work on ${handleOf(task)} began before that: merge or rebase onto ${shownAs(target)} before you go on, so that nothing of it conflicts.`
+    const where = { project_id: task.project_id, epic_id: task.epic_id, task_id: task.id }
+    await sendLetter(ctx, { from: 'system', to: task.assignee_id, subject: 'Rebase Required', body, about: where })
     sent++
   }
   return sent
 }
 
-function whereOf({ project_id, epic_id, id: task_id }: TaskRow) {
-  return { project_id, epic_id, task_id }
-}
-
-function aboutRound(task: TaskRow, review: ReviewRow) {
-  return { ...about(task), subject: review.id }
-}
-
-function named(task: TaskRow, { round }: ReviewRow) {
-  return { handle: handleOf(task), round }
+function aboutMerge<More extends object>({ id, target }: MergeRow, task: TaskRow, more: More) {
+  return [
+    { ...about(task), subject: id },
+    { handle: handleOf(task), into: target, ...more },
+  ] as const
 }

@@ -2,11 +2,11 @@ import { defineCapability } from '../../kernel/capability.ts'
 import { migrations } from './migrations.ts'
 import { projectCreated, repoAdded, repoSynced, repoUpdated } from './schema.ts'
 import { projectStore } from './store.ts'
-import { addRepo, create, list, listRepos, open, syncRepo, updateRepo } from './tools.ts'
+import { addRepo, create, list, listRepos, open, updateRepo } from './tools.ts'
 
 export const project = defineCapability({
   name: 'project',
-  tools: [list, create, open, listRepos, addRepo, updateRepo, syncRepo],
+  tools: [list, create, open, listRepos, addRepo, updateRepo],
   migrations,
   events: [projectCreated, repoAdded, repoUpdated, repoSynced],
   things: [
@@ -29,6 +29,6 @@ export const project = defineCapability({
 })
 
 export { currentProject } from './current.ts'
-export { ProjectView, projectView, RepoView, repoView } from './schema.ts'
-export { projectStore } from './store.ts'
+export { ProjectView, projectView, RepoView, repoSynced, repoView } from './schema.ts'
+export { projectStore, type RepoRow } from './store.ts'
 export { noProject } from './tools.ts'

@@ -7,7 +7,7 @@ import type { RepoFacts } from '../../ports/git.ts'
 import { slug, uniqueHandle } from '../handle.ts'
 import { ProjectId, RepoId } from '../ids.ts'
 import { currentProject } from './current.ts'
-import { ProjectView, projectCreated, projectView, RepoView, repoAdded, repoSynced, repoUpdated, repoView } from './schema.ts'
+import { ProjectView, projectCreated, projectView, RepoView, repoAdded, repoUpdated, repoView } from './schema.ts'
 import { projectStore } from './store.ts'
 import '../../ports/git.ts'
 
@@ -142,37 +142,6 @@ export const listRepos = defineTool({
   async look(ctx, { project_id, limit, after }) {
     const rows = await projectStore(ctx.view).repos(project_id, after ?? '', limit)
     return { repos: rows.map(repoView), next: rows.length === limit ? (rows.at(-1)?.id ?? null) : null }
-  },
-})
-
-export const syncRepo = defineTool({
-  name: 'repo_sync',
-  title: 'Look at a repository again',
-  description: 'Read the head and remote of a registered repository from disk. Changes nothing in it.',
-  input: z.strictObject({ repo_id: RepoId }),
-  output: z.strictObject({ repo: RepoView, changed: z.boolean() }),
-  example: { repo_id: 'web-shop' },
-  impact: 'write',
-  profile: 'operator',
-  async prepare(ctx, input) {
-    const row = await projectStore(ctx.view).repo(input.repo_id)
-    const facts = row && (await ctx.ports.git.inspect(row.path))
-    if (!row || facts?.top !== row.path) {
-      return refuse('RESOURCE_NOT_FOUND', `There is no git work tree at ${row?.path} any more.`, {
-        hint: 'Move it back, or register its new place with repo_add.',
-      })
-    }
-    return facts
-  },
-  async run(ctx, input, facts: RepoFacts) {
-    const store = projectStore(ctx.tx)
-    const before = await store.repo(input.repo_id)
-    if (!before) return refuse('RESOURCE_NOT_FOUND', 'That repository is gone.')
-    const changed = before.head !== facts.head || before.remote !== facts.remote
-    const now = { head: facts.head, remote: facts.remote, synced_at: ctx.now }
-    await store.updateRepo(before.id, now)
-    if (changed) ctx.emit(repoSynced({ subject: before.id, project: before.project_id }, { head: facts.head, remote: facts.remote }))
-    return { repo: repoView({ ...before, ...now }), changed }
   },
 })
 

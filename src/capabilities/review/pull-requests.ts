@@ -37,7 +37,7 @@ export const prMerged = defineEvent('pr.merged', z.strictObject({ number: z.int(
 export const getPr = defineTool({
   name: 'pr_get',
   title: 'Read a pull request',
-  description: 'The pull request of a task of an epic, or of a finished epic. Give one of the three.',
+  description: 'The pull request of the work on a task, or of a finished epic. Give one of the three.',
   input: z
     .strictObject({ task_id: TaskId.optional(), epic_id: EpicId.optional(), pr_id: PrId.optional() })
     .refine((input) => Object.values(input).filter(Boolean).length === 1, 'name exactly one of task_id, epic_id, pr_id'),
@@ -50,15 +50,15 @@ export const getPr = defineTool({
     const row = task_id ? await store.ofTask(task_id) : epic_id ? await store.ofEpic(epic_id) : await store.find(pr_id as string)
     if (!row)
       return refuse('RESOURCE_NOT_FOUND', 'There is no pull request for that yet.', {
-        hint: 'That of a task of an epic comes with review_request, that of an epic when it is handed in.',
+        hint: 'That of a task comes with review_request, that of an epic when it is handed in.',
       })
     return { pr: prView(row, await ctx.ports.daemon.address()) }
   },
 })
 
-/** The one of a task of an epic; again when work is handed in again. */
+/** The one of a task with work of its own; again when it is handed in again. */
 export async function openPr(ctx: RunContext, task: TaskRow, handedIn: { summary: string; by: string }): Promise<PrRow | undefined> {
-  const work = task.epic_id === null ? undefined : await workOf(ctx.tx, task.id)
+  const work = await workOf(ctx.tx, task.id)
   if (!work) return undefined
   const known = await prStore(ctx.tx).ofTask(task.id)
   const told = { title: `${handleOf(task)} ${task.title}`, description: handedIn.summary, state: 'OPEN' as const, updated_at: ctx.now }

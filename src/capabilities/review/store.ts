@@ -11,6 +11,7 @@ import type { Tx } from '../../kernel/storage.ts'
  * | approve         | null     | it is being merged                                       |
  * | approve         | merged   | it is on the branch, by `merge_commit`                   |
  * | approve         | conflict | it went back: `reason` names the files                   |
+ * | approve         | red      | it went back: the checks fail on the merged tree         |
  * | approve         | failed   | git would not: `reason` says why; it can be decided anew |
  */
 export interface ReviewRow {
@@ -28,7 +29,7 @@ export interface ReviewRow {
   feedback: string | null
   /** What was approved, and nothing later. */
   head_commit: string | null
-  outcome: 'merged' | 'conflict' | 'failed' | null
+  outcome: 'merged' | 'conflict' | 'red' | 'failed' | null
   merge_commit: string | null
   reason: string | null
 }

@@ -21,7 +21,7 @@ const ReviewView = z.strictObject({
   decided_by: z.string().nullable(),
   decided_at: Timestamp.nullable(),
   feedback: z.string().nullable(),
-  outcome: z.enum(['merged', 'conflict', 'failed']).nullable().describe('What became of an approval; null while it is being merged'),
+  outcome: z.enum(['merged', 'conflict', 'red', 'failed']).nullable().describe('What became of an approval; null while it is being merged'),
   merge_commit: z.string().nullable(),
   reason: z.string().nullable(),
 })

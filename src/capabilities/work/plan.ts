@@ -68,6 +68,10 @@ export function workOf(tx: Tx, taskId: string): Promise<WorkRow | undefined> {
   return workStore(tx).ofTask(taskId)
 }
 
+export function worksOf(tx: Tx, tasks: string[]): Promise<WorkRow[]> {
+  return workStore(tx).ofTasks(tasks)
+}
+
 /** Undefined before it was made. */
 export async function placeOf(tx: Tx, row: WorkRow): Promise<Place | undefined> {
   const repo = await projectStore(tx).repo(row.repo_id)

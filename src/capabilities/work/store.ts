@@ -41,6 +41,8 @@ export function workStore(tx: Tx) {
   return {
     find: (id: string) => db.selectFrom('works').selectAll().where('id', '=', id).executeTakeFirst(),
     ofTask: (task: string) => db.selectFrom('works').selectAll().where('task_id', '=', task).executeTakeFirst(),
+    ofTasks: (tasks: string[]) =>
+      tasks.length ? db.selectFrom('works').selectAll().where('task_id', 'in', tasks).execute() : Promise.resolve([]),
     list: (project: string | undefined, after: string, limit: number) => {
       const all = db.selectFrom('works').selectAll().where('id', '>', after).orderBy('id').limit(limit)
       return (project ? all.where('project_id', '=', project) : all).execute()

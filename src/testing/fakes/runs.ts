@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Git, NewBranch, Squash, Squashed, WorkState } from '../../ports/git.ts'
+import type { Build, Built, Followed, Git, LineHead, LineOf, NewBranch, Squash, Squashed, WorkState } from '../../ports/git.ts'
 import type { Harness, HarnessEvent, Harnesses } from '../../ports/harness.ts'
 import type { Batch, Exit, Frame, Input, Runner, RunSpec } from '../../ports/runner.ts'
 import { type Deferred, deferred } from '../signals.ts'
@@ -142,6 +142,15 @@ export class FakeGit implements Git {
   readonly squashed: Squash[] = []
   /** What every merge comes to. */
   outcome: Squashed = { result: 'merged', commit: 'c'.repeat(40) }
+  lineHead: LineHead = { state: 'ready', head: 'b'.repeat(40), moved: false }
+  readonly builds: Build[] = []
+  /** What every build comes to. */
+  built: Built = { result: 'built', commit: 'c'.repeat(40) }
+  readonly landed: { target: string; from: string; to: string }[] = []
+  /** Whether the line is where it is moved from. */
+  lands = true
+  followed: Followed = { state: 'even' }
+  readonly scratches = new Map<string, string>()
 
   async inspect(path: string) {
     return { top: path, branch: 'main', branches: ['main'], remote: null, head: 'a'.repeat(40) }
@@ -184,5 +193,28 @@ export class FakeGit implements Git {
   async squash(merge: Squash): Promise<Squashed> {
     this.squashed.push(merge)
     return this.outcome
+  }
+  async line(_of: LineOf): Promise<LineHead> {
+    return this.lineHead
+  }
+  async build(build: Build): Promise<Built> {
+    this.builds.push(build)
+    return this.built
+  }
+  async land({ target }: LineOf, from: string, to: string) {
+    if (!this.lands) return false
+    this.landed.push({ target, from, to })
+    this.lineHead = { state: 'ready', head: to, moved: false }
+    return true
+  }
+  async follow(_of: LineOf): Promise<Followed> {
+    return this.followed
+  }
+  async scratch(_repo: string, name: string, commit: string) {
+    this.scratches.set(name, commit)
+    return { path: `/worktrees/.scratch/${name}` }
+  }
+  async dropScratch(_repo: string, name: string) {
+    this.scratches.delete(name)
   }
 }

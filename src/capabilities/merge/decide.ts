@@ -1,0 +1,187 @@
+import { z } from 'zod'
+import { Refusal, refuse } from '../../kernel/error.ts'
+import { defineTool, type LookContext, type RunContext, type WatchContext } from '../../kernel/tool.ts'
+import { TaskId } from '../ids.ts'
+import { prStore, prUrl, type ReviewRow, reviewStore } from '../review/index.ts'
+import { about, Body, handleOf, requireTask, type TaskRow } from '../task/index.ts'
+import { placeOf, workOf } from '../work/index.ts'
+import { enterLine } from './line.ts'
+import { back, checkMayDecide, currentRound } from './rules.ts'
+import { Decision, ENDS, reviewDecided } from './schema.ts'
+import { MERGE_STATES, type MergeRow, mergeStore } from './store.ts'
+import '../../ports/daemon.ts'
+
+const MERGE_MS = 120_000
+
+const Decided = z.strictObject({
+  task_id: TaskId,
+  decision: Decision,
+  feedback: Body.optional().describe('What is to be changed; needed with request_changes'),
+})
+
+export const decide = defineTool({
+  name: 'review_decide',
+  title: 'Decide about work',
+  description: 'Approve work, which puts it into the merge line, or send it back with feedback. Waits for the merge.',
+  input: Decided,
+  output: z.strictObject({
+    task_id: TaskId,
+    review_id: z.string(),
+    decision: Decision,
+    status: z
+      .enum(['merged', 'changes_requested', 'conflict', 'red', 'stuck', 'pending'])
+      .describe('red: the checks fail on the merged tree; pending: still in the merge line, merge.landed tells'),
+    merge_id: z.string().nullable(),
+    merged: z.boolean(),
+    merge_commit: z.string().nullable(),
+    conflicts: z.array(z.string()),
+    rebase_requests: z.int(),
+    pr_url: z.string().nullable(),
+    message: z.string(),
+    cursor: z.string().describe('Where to go on waiting with event_wait'),
+  }),
+  example: { task_id: 'T-1', decision: 'request_changes', feedback: 'A wrong passkey is not refused yet.' },
+  impact: 'write',
+  profile: 'operator',
+  prepare: (ctx, { task_id, decision }) => (decision === 'approve' ? headOf(ctx, task_id) : Promise.resolve({ head: null })),
+  async run(ctx: RunContext, { task_id, decision, feedback }: z.output<typeof Decided>, seen?: { head: string | null }) {
+    const handedIn = await toDecide(ctx, task_id)
+    if (handedIn instanceof Refusal) return handedIn
+    const { task, round } = handedIn
+    if (decision === 'request_changes') return sendBack(ctx, task, round, feedback)
+    const merge = await approve(ctx, task, round, seen?.head ?? null)
+    return merge instanceof Refusal ? merge : { review_id: round.id }
+  },
+  watch: (ctx, { task_id, decision }, { review_id }: { review_id: string }) => outcome(ctx, task_id, decision, review_id),
+})
+
+export const submit = defineTool({
+  name: 'merge_submit',
+  title: 'Put work into the merge line',
+  description:
+    'Approve work that was handed in, and return at once; merge_status shows where it is. review_decide does the same and waits.',
+  input: z.strictObject({ task_id: TaskId }),
+  output: z.strictObject({ merge_id: z.string(), task_id: TaskId, review_id: z.string(), target: z.string(), state: z.enum(MERGE_STATES) }),
+  example: { task_id: 'T-1' },
+  impact: 'write',
+  profile: 'operator',
+  prepare: (ctx, { task_id }) => headOf(ctx, task_id),
+  async run(ctx, { task_id }, { head }) {
+    const handedIn = await toDecide(ctx, task_id)
+    if (handedIn instanceof Refusal) return handedIn
+    const merge = await approve(ctx, handedIn.task, handedIn.round, head)
+    if (merge instanceof Refusal) return merge
+    return { merge_id: merge.id, task_id: merge.task_id, review_id: merge.review_id, target: merge.target, state: merge.state }
+  },
+})
+
+async function toDecide(ctx: RunContext, task_id: string): Promise<{ task: TaskRow; round: ReviewRow } | Refusal> {
+  const task = await requireTask(ctx, task_id)
+  const denied = checkMayDecide(ctx.principal, task, (await reviewStore(ctx.tx).ofTask(task.id)).at(-1))
+  if (denied) return denied
+  if (task.lead || task.status !== 'REVIEW')
+    return refuse('INVALID_TRANSITION', `${handleOf(task)} is ${task.status}: there is nothing to decide about.`, {
+      next_tool: 'review_queue',
+      next_arguments: {},
+    })
+  return { task, round: await currentRound(ctx, task) }
+}
+
+/** What is approved is what is there now: a worker that commits once more does not slip that in. */
+async function headOf(ctx: LookContext, taskId: string): Promise<{ head: string | null }> {
+  const work = await workOf(ctx.view, taskId)
+  const place = work && (await placeOf(ctx.view, work))
+  if (!place || !work.base_commit) return { head: null }
+  return { head: (await ctx.ports.git.state(place, work.base_commit)).head }
+}
+
+async function approve(ctx: RunContext, task: TaskRow, round: ReviewRow, head: string | null): Promise<MergeRow | Refusal> {
+  const work = await workOf(ctx.tx, task.id)
+  if (!work || head === null)
+    return refuse('CONFLICT', `${handleOf(task)} has no commit that could be merged.`, { hint: 'Close it with task_close.' })
+  // Approved before, and still on its way: whoever asks again waits for the same.
+  const known = round.decision === 'approve' && round.outcome === null ? await mergeStore(ctx.tx).ofReview(round.id) : undefined
+  if (known) return known
+  const decided = {
+    decision: 'approve',
+    decided_by: ctx.principal.id,
+    decided_at: ctx.now,
+    head_commit: head,
+    outcome: null,
+    reason: null,
+  } as const
+  await reviewStore(ctx.tx).update(round.id, decided)
+  emitDecided(ctx, task, round, 'approve')
+  return enterLine(ctx, task, work, { review_id: round.id, head_commit: head })
+}
+
+async function sendBack(
+  ctx: RunContext,
+  task: TaskRow,
+  round: ReviewRow,
+  feedback: string | undefined,
+): Promise<{ review_id: string } | Refusal> {
+  if (!feedback) return refuse('INVALID_INPUT', 'What is to be changed? Give feedback.')
+  if (round.decision === 'approve' && round.outcome === null)
+    return refuse('CONFLICT', `${handleOf(task)} was approved, and is being merged.`, { hint: 'Write another task for what is missing.' })
+  const decided = {
+    decision: 'request_changes',
+    decided_by: ctx.principal.id,
+    decided_at: ctx.now,
+    feedback,
+    outcome: null,
+    reason: null,
+  } as const
+  await reviewStore(ctx.tx).update(round.id, decided)
+  await back(ctx, task, { from: ctx.principal.id, subject: `Changes Requested: ${handleOf(task)}`, body: feedback })
+  emitDecided(ctx, task, round, 'request_changes')
+  return { review_id: round.id }
+}
+
+function emitDecided(ctx: RunContext, task: TaskRow, { id, round }: ReviewRow, decision: z.output<typeof Decision>): void {
+  ctx.emit(reviewDecided({ ...about(task), subject: id }, { handle: handleOf(task), round, decision, decided_by: ctx.principal.id }))
+}
+
+/** The cursor comes first: an outcome that is told between the look and the wait is then seen by the wait. */
+async function outcome(ctx: WatchContext, task_id: string, decision: z.output<typeof Decision>, review_id: string) {
+  const until = performance.now() + MERGE_MS
+  const pr = await prStore(ctx.view).ofTask(task_id)
+  const same = { task_id, review_id, decision, pr_url: pr ? prUrl(pr, await ctx.ports.daemon.address()) : null }
+  const none = { merged: false, merge_commit: null, conflicts: [], rebase_requests: 0, merge_id: null }
+  let cursor = await ctx.cursor()
+  if (decision === 'request_changes')
+    return {
+      ...same,
+      ...none,
+      status: 'changes_requested' as const,
+      cursor,
+      message: 'Feedback sent to worker. Task returned to IN_PROGRESS.',
+    }
+  for (;;) {
+    const merge = await mergeStore(ctx.view).ofReview(review_id)
+    if (!merge) throw new Error(`the merge of ${review_id} is not there`)
+    const filter = { subject: merge.id, types: ENDS }
+    const [end] = await ctx.recent(undefined, filter, 1)
+    const told = { ...same, ...none, merge_id: merge.id, cursor }
+    if (merge.state === 'landed') {
+      const rebase_requests = Number(end?.data.rebase_requests ?? 0)
+      const message = `PR merged successfully. ${rebase_requests} rebase requests sent.`
+      return { ...told, status: 'merged' as const, merged: true, merge_commit: merge.built, rebase_requests, message }
+    }
+    if (merge.state === 'conflict') {
+      const conflicts = JSON.parse(merge.files) as string[]
+      return { ...told, status: 'conflict' as const, conflicts, message: `${merge.reason}. It went back to its worker.` }
+    }
+    if (merge.state === 'red') return { ...told, status: 'red' as const, message: `${merge.reason} It went back to its worker.` }
+    if (merge.state === 'stuck' || merge.state === 'withdrawn')
+      return { ...told, status: 'stuck' as const, message: `${merge.reason} It is still to be decided.` }
+    const waited = await ctx.waitFor(cursor, filter, Math.max(1, until - performance.now()))
+    if (waited.ended !== 'events')
+      return {
+        ...told,
+        status: 'pending' as const,
+        message: 'It is in the merge line; merge_status shows where, merge.landed tells when it is in.',
+      }
+    cursor = waited.events.at(-1)?.cursor ?? cursor
+  }
+}

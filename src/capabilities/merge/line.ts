@@ -1,0 +1,208 @@
+import { z } from 'zod'
+import { type Refusal, refuse } from '../../kernel/error.ts'
+import { iso, isoOrNull, text } from '../../kernel/schema.ts'
+import type { Tx } from '../../kernel/storage.ts'
+import { defineTool, type RunContext } from '../../kernel/tool.ts'
+import { nextNumber } from '../handle.ts'
+import { MergeId, RepoId, TaskId } from '../ids.ts'
+import { currentProject, projectStore } from '../project/index.ts'
+import { reviewStore } from '../review/index.ts'
+import { about, epicOf, handleOf, requireTask, type TaskRow, taskStore, transition } from '../task/index.ts'
+import type { WorkRow } from '../work/index.ts'
+import { queueOf, workOffLine } from './effects.ts'
+import { inOrder } from './order.ts'
+import { checkMayDecide } from './rules.ts'
+import { LineView, lineFreed, type MergeView, mergeQueued } from './schema.ts'
+import { type LineRow, type MergeRow, mergeStore } from './store.ts'
+
+const MOST_ENDED = 20
+
+/** Approved work joins the line of its branch. */
+export async function enterLine(
+  ctx: RunContext,
+  task: TaskRow,
+  work: WorkRow,
+  approved: Pick<MergeRow, 'review_id' | 'head_commit'>,
+): Promise<MergeRow> {
+  const epic = await epicOf(ctx.tx, task)
+  const { repo_id, project_id, base_branch, strategy } = work
+  const row: MergeRow = {
+    id: ctx.id('merge'),
+    number: await nextNumber(ctx.tx, 'merge'),
+    repo_id,
+    target: epic?.branch ?? base_branch,
+    made_from: epic?.base_branch ?? null,
+    strategy,
+    project_id,
+    task_id: task.id,
+    ...approved,
+    priority: task.priority,
+    passed_over: 0,
+    state: 'waiting',
+    built_on: null,
+    built: null,
+    reason: null,
+    files: '[]',
+    log: null,
+    submitted_by: ctx.principal.id,
+    submitted_at: ctx.now,
+    began_at: null,
+    ended_at: null,
+  }
+  const store = mergeStore(ctx.tx)
+  await store.insert(row)
+  const { target, made_from } = row
+  await store.saveLine({ repo_id, target, project_id, made_from, strategy, updated_at: ctx.now })
+  ctx.emit(mergeQueued({ ...about(task), subject: row.id }, { handle: handleOf(task), into: row.target }))
+  setOff(ctx, row)
+  return row
+}
+
+function setOff(ctx: RunContext, { repo_id, target }: Pick<LineRow, 'repo_id' | 'target'>): void {
+  const checks_minutes = ctx.setting<number>('merge.checks_minutes')
+  ctx.enqueue(workOffLine({ repo_id, target, checks_minutes }, { queue: queueOf(repo_id, target) }))
+}
+
+export const status = defineTool({
+  name: 'merge_status',
+  title: 'Look at the merge line',
+  description:
+    'What waits to be merged, in the order of its turns, what is being checked, what came of the last ones, and whether the branch itself has followed.',
+  input: z.strictObject({
+    task_id: TaskId.optional().describe('Only the line that it is in'),
+    repo_id: RepoId.optional(),
+    target: text(200).optional().describe('Only that branch'),
+  }),
+  output: z.strictObject({ lines: z.array(LineView), cursor: z.string() }),
+  example: { task_id: 'T-1' },
+  impact: 'read',
+  profile: 'viewer',
+  async look(ctx, { task_id, repo_id, target }) {
+    const cursor = await ctx.cursor()
+    const store = mergeStore(ctx.view)
+    const of = task_id ? await store.lastOf(task_id) : undefined
+    if (task_id && !of)
+      return refuse('RESOURCE_NOT_FOUND', 'That task was never in a merge line.', { hint: 'It enters one when it is approved.' })
+    const project = of || repo_id ? undefined : await currentProject(ctx.view, ctx.principal)
+    const lines = await store.lines(project, of?.repo_id ?? repo_id)
+    const wanted = of?.target ?? target
+    const shown = lines.filter((line) => wanted === undefined || line.target === wanted)
+    return { lines: await Promise.all(shown.map((line) => lineView(ctx.view, line))), cursor }
+  },
+})
+
+export const retry = defineTool({
+  name: 'merge_retry',
+  title: 'Try a merge again',
+  description: 'Put work that could not be merged back into the line, as it was approved; or let a line that is held go on.',
+  input: z
+    .strictObject({
+      task_id: TaskId.optional(),
+      merge_id: MergeId.optional(),
+      repo_id: RepoId.optional().describe('With target: of a line that is held'),
+      target: text(200).optional(),
+    })
+    .refine(
+      ({ task_id, merge_id, repo_id, target }) => [task_id, merge_id, repo_id && target].filter(Boolean).length === 1,
+      'name a task_id, a merge_id, or repo_id and target',
+    ),
+  output: z.strictObject({ lines: z.array(LineView) }),
+  example: { task_id: 'T-1' },
+  impact: 'write',
+  profile: 'operator',
+  async run(ctx, { task_id, merge_id, repo_id, target }) {
+    const store = mergeStore(ctx.tx)
+    if (repo_id && target) return free(ctx, await store.line(repo_id, target), target)
+    const merge = task_id ? await store.lastOf((await requireTask(ctx, task_id)).id) : await store.find(merge_id as string)
+    if (!merge) return refuse('RESOURCE_NOT_FOUND', 'That was never in a merge line.', { next_tool: 'merge_status', next_arguments: {} })
+    const refused = await again(ctx, merge)
+    if (refused) return refused
+    return { lines: [await lineView(ctx.tx, (await store.line(merge.repo_id, merge.target)) as LineRow)] }
+  },
+})
+
+async function free(ctx: RunContext, line: LineRow | undefined, target: string) {
+  if (!line?.held)
+    return refuse('CONFLICT', line ? `Nothing holds the line of ${target}.` : `There is no line of ${target}.`, {
+      next_tool: 'merge_status',
+      next_arguments: {},
+    })
+  if (ctx.principal.kind === 'agent') return refuse('PERMISSION_DENIED', 'A line that is held waits for a person.')
+  const { repo_id, project_id } = line
+  await mergeStore(ctx.tx).saveLine({ ...line, held: null, updated_at: ctx.now })
+  ctx.emit(lineFreed({ subject: repo_id, project: project_id }, { repo_id, target }))
+  setOff(ctx, line)
+  return { lines: [await lineView(ctx.tx, { ...line, held: null })] }
+}
+
+/** The same commit once more: nobody has looked at another one. */
+async function again(ctx: RunContext, merge: MergeRow): Promise<Refusal | undefined> {
+  const task = await requireTask(ctx, merge.task_id)
+  const review = await reviewStore(ctx.tx).find(merge.review_id)
+  const denied = checkMayDecide(ctx.principal, task, review)
+  if (denied) return denied
+  const last = await mergeStore(ctx.tx).lastOf(task.id)
+  const latest = (await reviewStore(ctx.tx).ofTask(task.id)).at(-1)
+  if (last?.id !== merge.id || latest?.id !== merge.review_id || !RETRIED.includes(merge.state))
+    return refuse('CONFLICT', `${handleOf(task)} is not to be tried again: ${WHY[merge.state] ?? 'it was handed in again since'}.`, {
+      next_tool: 'merge_status',
+      next_arguments: { task_id: handleOf(task) },
+    })
+  if (task.status !== 'REVIEW' && task.status !== 'IN_PROGRESS')
+    return refuse('INVALID_TRANSITION', `${handleOf(task)} is ${task.status}: there is nothing to merge.`)
+  if (task.status === 'IN_PROGRESS') await transition(ctx, task, 'REVIEW', 'Its merge is tried again')
+  await reviewStore(ctx.tx).update(merge.review_id, { outcome: null, reason: null })
+  const waiting = { state: 'waiting', reason: null, log: null, built: null, built_on: null, began_at: null, ended_at: null } as const
+  const number = await nextNumber(ctx.tx, 'merge')
+  await mergeStore(ctx.tx).update(merge.id, { ...waiting, number, passed_over: 0, submitted_at: ctx.now, submitted_by: ctx.principal.id })
+  ctx.emit(mergeQueued({ ...about(task), subject: merge.id }, { handle: handleOf(task), into: merge.target }))
+  setOff(ctx, merge)
+  return undefined
+}
+
+const RETRIED: MergeRow['state'][] = ['stuck', 'red', 'withdrawn']
+const WHY: Partial<Record<MergeRow['state'], string>> = {
+  waiting: 'it waits for its turn',
+  checking: 'it is being checked',
+  landed: 'it has landed',
+  conflict: 'it conflicts, and its worker has to resolve that first',
+}
+
+async function lineView(tx: Tx, line: LineRow): Promise<z.output<typeof LineView>> {
+  const store = mergeStore(tx)
+  const { repo_id, target } = line
+  const [waiting, ended] = [inOrder(await store.inLine(repo_id, target)), await store.ended(repo_id, target, MOST_ENDED)]
+  const { project_id: _, updated_at: __, made_from: ___, strategy: ____, ...shown } = line
+  return {
+    ...shown,
+    repo: (await projectStore(tx).repo(repo_id))?.handle ?? repo_id,
+    waiting: await Promise.all(waiting.map((merge, i) => mergeView(tx, merge, i + 1))),
+    ended: await Promise.all(ended.map((merge) => mergeView(tx, merge, null))),
+  }
+}
+
+async function mergeView(tx: Tx, merge: MergeRow, position: number | null): Promise<z.output<typeof MergeView>> {
+  const task = await taskStore(tx).find(merge.task_id)
+  if (!task) throw new Error(`merge ${merge.id} has no task`)
+  const { id, task_id, review_id, target, state, head_commit, built, built_on, reason, files, log, submitted_by } = merge
+  return {
+    id,
+    position,
+    task_id,
+    handle: handleOf(task),
+    title: task.title,
+    review_id,
+    target,
+    state,
+    head_commit,
+    commit: built,
+    on: built_on,
+    reason,
+    files: JSON.parse(files) as string[],
+    log,
+    submitted_by,
+    submitted_at: iso(merge.submitted_at),
+    began_at: isoOrNull(merge.began_at),
+    ended_at: isoOrNull(merge.ended_at),
+  }
+}

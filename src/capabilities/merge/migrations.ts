@@ -1,0 +1,22 @@
+import type { Migration } from '../../kernel/capability.ts'
+
+export const migrations: Migration[] = [
+  {
+    name: 'merge-line',
+    up: ({ int, text, strict }) => [
+      `CREATE TABLE merges (
+        id ${text} PRIMARY KEY NOT NULL, number ${int} NOT NULL UNIQUE, repo_id ${text} NOT NULL REFERENCES repos (id), target ${text} NOT NULL,
+        made_from ${text}, strategy ${text} NOT NULL, project_id ${text} NOT NULL, task_id ${text} NOT NULL REFERENCES tasks (id),
+        review_id ${text} NOT NULL REFERENCES reviews (id), head_commit ${text} NOT NULL, priority ${int} NOT NULL, passed_over ${int} NOT NULL,
+        state ${text} NOT NULL, built_on ${text}, built ${text}, reason ${text}, files ${text} NOT NULL, log ${text},
+        submitted_by ${text} NOT NULL, submitted_at ${int} NOT NULL, began_at ${int}, ended_at ${int}
+      ) ${strict}`,
+      'CREATE INDEX merges_in_line ON merges (repo_id, target, state)',
+      'CREATE INDEX merges_by_task ON merges (task_id, number)',
+      `CREATE TABLE lines (
+        repo_id ${text} NOT NULL REFERENCES repos (id), target ${text} NOT NULL, project_id ${text} NOT NULL, made_from ${text}, strategy ${text} NOT NULL, head ${text}, green ${text},
+        held ${text}, behind ${int} NOT NULL, behind_reason ${text}, updated_at ${int} NOT NULL, PRIMARY KEY (repo_id, target)
+      ) ${strict}`,
+    ],
+  },
+]

@@ -1,0 +1,84 @@
+import { z } from 'zod'
+import { refuse } from '../../kernel/error.ts'
+import { defineTool, type RunContext, type WatchContext } from '../../kernel/tool.ts'
+import type { RepoFacts } from '../../ports/git.ts'
+import { RepoId } from '../ids.ts'
+import { projectStore, RepoView, repoSynced, repoView } from '../project/index.ts'
+import { followLine, followQueue } from './effects.ts'
+import { lineFollowed } from './schema.ts'
+import { mergeStore } from './store.ts'
+
+const FOLLOW_MS = 30_000
+
+const Branch = z.strictObject({
+  target: z.string(),
+  behind: z.int().describe('How many commits of its line the branch does not have'),
+  reason: z.string().nullable().describe('Why it could not follow, and what to do'),
+})
+
+const Wanted = z.strictObject({ repo_id: RepoId })
+
+export const syncRepo = defineTool({
+  name: 'repo_sync',
+  title: 'Bring a repository up to date',
+  description: "Let its branches follow what was merged, as far as that touches nobody's changes, and read its head and remote again.",
+  input: Wanted,
+  output: z.strictObject({ repo: RepoView, changed: z.boolean(), branches: z.array(Branch), message: z.string() }),
+  example: { repo_id: 'web-shop' },
+  impact: 'write',
+  profile: 'operator',
+  async prepare(ctx, input) {
+    const row = await projectStore(ctx.view).repo(input.repo_id)
+    const facts = row && (await ctx.ports.git.inspect(row.path))
+    if (!row || facts?.top !== row.path) {
+      return refuse('RESOURCE_NOT_FOUND', `There is no git work tree at ${row?.path} any more.`, {
+        hint: 'Move it back, or register its new place with repo_add.',
+      })
+    }
+    return facts
+  },
+  async run(ctx: RunContext, input: z.output<typeof Wanted>, facts?: RepoFacts) {
+    const store = projectStore(ctx.tx)
+    const before = await store.repo(input.repo_id)
+    if (!before || !facts) return refuse('RESOURCE_NOT_FOUND', 'That repository is gone.')
+    const changed = before.head !== facts.head || before.remote !== facts.remote
+    await store.updateRepo(before.id, { head: facts.head, remote: facts.remote, synced_at: ctx.now })
+    if (changed) ctx.emit(repoSynced({ subject: before.id, project: before.project_id }, { head: facts.head, remote: facts.remote }))
+    const request = ctx.id('sync')
+    const lines = await mergeStore(ctx.tx).lines(undefined, before.id)
+    for (const { repo_id, target } of lines) ctx.enqueue(followLine({ repo_id, target, request }, { queue: followQueue(repo_id, target) }))
+    return { repo_id: before.id, changed, request, targets: lines.map(({ target }) => target) }
+  },
+  watch: (ctx, _input, begun: Begun) => followed(ctx, begun),
+})
+
+interface Begun {
+  repo_id: string
+  changed: boolean
+  request: string
+  targets: string[]
+}
+
+async function followed(ctx: WatchContext, { repo_id, changed, request, targets }: Begun) {
+  const filter = { subject: repo_id, types: [lineFollowed.type] }
+  const until = performance.now() + FOLLOW_MS
+  const missing = new Set(targets)
+  let cursor = await ctx.cursor()
+  for (const { data } of await ctx.recent(undefined, filter, targets.length * 2 + 10))
+    if (data.request === request) missing.delete(String(data.target))
+  while (missing.size) {
+    const waited = await ctx.waitFor(cursor, filter, Math.max(1, until - performance.now()))
+    if (waited.ended !== 'events') break
+    for (const { data } of waited.events) if (data.request === request) missing.delete(String(data.target))
+    cursor = waited.events.at(-1)?.cursor ?? cursor
+  }
+  const repo = await projectStore(ctx.view).repo(repo_id)
+  if (!repo) throw new Error(`the repository ${repo_id} is not there`)
+  const lines = (await mergeStore(ctx.view).lines(undefined, repo_id)).filter(({ target }) => targets.includes(target))
+  const branches = lines.map(({ target, behind, behind_reason }) => ({ target, behind, reason: behind_reason }))
+  const behind = branches.filter((branch) => branch.behind > 0)
+  const message = missing.size
+    ? `Not looked at yet: ${[...missing].join(', ')}. merge_status tells.`
+    : behind.map(({ target, behind: by, reason }) => `${target} is ${by} behind: ${reason}`).join(' ') || 'Everything is up to date.'
+  return { repo: repoView(repo), changed, branches, message }
+}
