@@ -9,10 +9,10 @@ const common = {
   exclude: [...configDefaults.exclude, 'test/soak/**', 'test/conformance/**'],
   pool: 'forks' as const,
   // A test that hangs is told in words by what it waits for; this is only for one that does not.
-  testTimeout: 90_000,
-  hookTimeout: 90_000,
+  testTimeout: 180_000,
+  hookTimeout: 180_000,
   // One second, as it is by itself, is little on a busy machine.
-  expect: { poll: { timeout: 20_000 } },
+  expect: { poll: { timeout: 60_000 } },
 }
 
 /** Every capability is written once and must hold on both engines, and what the door does with storage. */

@@ -12,7 +12,7 @@ export async function tamper(app: TestApp, ...statements: string[]): Promise<voi
     })
   const db = new DatabaseSync(app.database)
   // As one: a call that is audited in between would take a number that is free for a moment.
-  db.exec(`PRAGMA busy_timeout = 5000; BEGIN IMMEDIATE; ${statements.join('; ')}; COMMIT`)
+  db.exec(`PRAGMA busy_timeout = 60000; BEGIN IMMEDIATE; ${statements.join('; ')}; COMMIT`)
   db.close()
 }
 

@@ -5,7 +5,7 @@ import { TestDaemon } from '../../src/testing/daemon.ts'
 import { leftOut } from '../e2e/support.ts'
 
 // A machine that does much else at the same time is slow, not wrong.
-vi.setConfig({ testTimeout: 90_000, hookTimeout: 90_000 })
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 })
 
 export const withoutBrowser = (what: string) => leftOut('chromium', what)
 

@@ -12,7 +12,7 @@ describe('[F17] SIGKILL of daemon, runner and agent between start and report', (
   for (let i = 0; i < all.length; i += 2)
     describe(`seeds ${i + 1} and ${i + 2}`, () => {
       for (const seed of all.slice(i, i + 2))
-        test.concurrent(`seed ${seed}`, { timeout: 180_000 }, async ({ expect }) => {
+        test.concurrent(`seed ${seed}`, { timeout: 300_000 }, async ({ expect }) => {
           const report = await killRuns(seed, STRIKES, AGENTS)
           console.info(`SIGNALBOX_SEED=${seed}: ${runsSummary([report])}`)
           expect(report.wrong).toEqual([])

@@ -70,7 +70,7 @@ describe.each([
   }
   const handedIn = async (task_id: string) => {
     const { job_id } = await daemon.call('job_submit', { task_id, action: 'start_agent', harness: 'scripted' })
-    expect(await daemon.call('job_wait', { job_id, timeout_seconds: 40 })).toMatchObject({ job: { state: 'succeeded' } })
+    expect(await daemon.call('job_wait', { job_id, timeout_seconds: 100 })).toMatchObject({ job: { state: 'succeeded' } })
   }
   const prUrl = (task: string) => `${daemon.url}/task/${task}`
 
@@ -278,7 +278,7 @@ describe('a task of an epic that is in progress', () => {
     await execute(supervisor, 'mcp__epic__update_status', { state: 'IN_PROGRESS' })
     const description = script('a.txt', 'one\n')
     const { data } = await execute(supervisor, 'mcp__epic__create_task', { title: 'One', description })
-    await daemon.call('task_wait', { task_id: data.taskId, wait_for_status: ['REVIEW'], timeout_seconds: 40 })
+    await daemon.call('task_wait', { task_id: data.taskId, wait_for_status: ['REVIEW'], timeout_seconds: 100 })
     expect((await execute(supervisor, 'mcp__epic__get_review_queue')).data.queue).toMatchObject([{ position: 1, taskId: data.taskId }])
     const { handle: shown, assignee_id } = (await daemon.call('task_get', { task_id: data.taskId })).task
     expect((await execute({ id: assignee_id, handle: '', token: daemon.token }, 'mcp__agent__get_status')).data).toMatchObject({

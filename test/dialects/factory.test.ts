@@ -321,7 +321,7 @@ describe('what goes wrong on our side', () => {
   test('[FF5] a defect is INTERNAL_ERROR with 500, in the decision log with its stack, and told to the human', async () => {
     const alone = await invited('worker', 'alone')
     const db = new DatabaseSync(databaseOf(daemon))
-    db.exec('PRAGMA busy_timeout = 5000; ALTER TABLE decisions RENAME TO lost')
+    db.exec('PRAGMA busy_timeout = 60000; ALTER TABLE decisions RENAME TO lost')
     const answer = await execute(alone.token, decision)
     db.exec('ALTER TABLE lost RENAME TO decisions')
     db.close()
@@ -341,7 +341,7 @@ describe('what goes wrong on our side', () => {
     const caller = await invited('worker', 'patient')
     await daemon.call('setting_update', { key: 'limits.retry_delay_ms', value: 10 })
     const db = new DatabaseSync(databaseOf(daemon))
-    db.exec('PRAGMA busy_timeout = 5000; BEGIN IMMEDIATE')
+    db.exec('PRAGMA busy_timeout = 60000; BEGIN IMMEDIATE')
     const answer = await execute(caller.token, { toolName: 'mcp__mail__send', input: { toHuman: true, ...gentle } })
     db.exec('ROLLBACK')
     db.close()
@@ -355,7 +355,7 @@ describe('what goes wrong on our side', () => {
     await daemon.call('setting_update', { key: 'limits.retry_delay_ms', value: 1_000 })
     await daemon.call('setting_update', { key: 'limits.retries', value: 10 })
     const db = new DatabaseSync(databaseOf(daemon))
-    db.exec('PRAGMA busy_timeout = 5000; BEGIN IMMEDIATE')
+    db.exec('PRAGMA busy_timeout = 60000; BEGIN IMMEDIATE')
     const letter = { toAgentId: 'supervisor-456', subject: 'Once', body: 'only' }
     const answered = execute(caller.token, { toolName: 'mcp__mail__send', input: letter })
     // It has met with the lock when the daemon says so in its queue of writes.

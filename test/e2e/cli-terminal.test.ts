@@ -83,7 +83,7 @@ describe('status', () => {
     const pair = await daemon.call('task_create', { project_id, title: 'both', task_type: 'PAIR' })
     const options = { command: ['/no/such/program'] }
     const { job_id } = await daemon.call('job_submit', { task_id: handle, action: 'start_agent', harness: 'command', options })
-    await daemon.call('job_wait', { job_id, timeout_seconds: 40 })
+    await daemon.call('job_wait', { job_id, timeout_seconds: 100 })
     const { out } = await shown(['status'], { columns: 200 })
     expect(out).toMatch(new RegExp(`by itself\\n.*\\n {2}${handle} +too much +J-1 failed: .*\\n {2}→ signalbox start ${handle}\\n`))
     expect(out).toMatch(new RegExp(`together\\n.*\\n {2}${pair.handle} +both.*\\n {2}→ signalbox session open ${pair.handle}\\n`))

@@ -58,7 +58,7 @@ async function prepareWork(task_id: string): Promise<void> {
   const steps = [{ write: { path: 'draft.txt', text: 'x' } }, { commit: { message: 'x' } }, { review: { summary: 'x' } }]
   const given = { harness: 'scripted', options: { script: JSON.stringify(steps) } }
   const { job_id } = await daemon.call('job_submit', { task_id, action: 'start_agent', ...given })
-  expect((await daemon.call('job_wait', { job_id, timeout_seconds: 60 })).job.state).toBe('succeeded')
+  expect((await daemon.call('job_wait', { job_id, timeout_seconds: 100 })).job.state).toBe('succeeded')
   await daemon.call('task_move', { task_id, status: 'IN_PROGRESS' })
   const { works } = await daemon.call('work_list')
   const [{ path, branch, name }] = works

@@ -258,7 +258,7 @@ describe('[S15] storms', () => {
     const sessions = () => rows(databaseOf(daemon), 'SELECT id FROM mcp_sessions WHERE token = ? ORDER BY id', agent.token_id)
     const first = await Mcp.begin(daemon, agent.token)
     const db = new DatabaseSync(databaseOf(daemon))
-    db.exec('PRAGMA busy_timeout = 5000')
+    db.exec('PRAGMA busy_timeout = 60000')
     db.prepare(
       `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)
        INSERT INTO mcp_sessions SELECT id || '-' || i, token, dialect, lane, initialize, at, seen_at - i, subscriptions FROM mcp_sessions, n WHERE id = ?`,
@@ -275,7 +275,7 @@ describe('[S15] storms', () => {
   test('[S15] one token has at most 2,000 calls open', async () => {
     const line = await Line.begin(daemon, socketOf(daemon))
     const waits = Array.from({ length: 2_050 }, () =>
-      line.rpc('tools/call', { name: 'event_wait', arguments: { types: ['task.deleted'] } }),
+      line.rpc('tools/call', { name: 'event_wait', arguments: { types: ['task.deleted'], timeout_seconds: 600 } }),
     )
     const refused: string[] = []
     for (const wait of waits) wait.then((answer) => refused.push(answer.result?.structuredContent.error?.code)).catch(() => {})

@@ -103,7 +103,7 @@ describe('letters', () => {
       (await daemon.call('mail_inbox', { limit: 200 })).letters.find((letter: { task_id: string | null }) => letter.task_id === task_id)
     await until(asked, 'the agent asked')
     const { mail_id } = await daemon.call('mail_reply', { mail_id: (await asked()).id, body: 'it is 3001' })
-    expect((await daemon.call('job_wait', { job_id, timeout_seconds: 40 })).job).toMatchObject({ state: 'succeeded' })
+    expect((await daemon.call('job_wait', { job_id, timeout_seconds: 100 })).job).toMatchObject({ state: 'succeeded' })
     const { entries } = await daemon.call('transcript_search', { task_id, words: 'HEARD Signalbox: you have an unread letter, from owner' })
     expect(entries).toHaveLength(1)
     expect(entries[0].body).not.toContain('3001')

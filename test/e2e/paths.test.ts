@@ -357,7 +357,7 @@ describe('[S17] what lies on disk', () => {
     expect(readFileSync(victim, 'utf8')).toBe('untouched')
     expect(readdirSync(folder)).toEqual([])
     expect(existsSync(join(place, 'nothing-there'))).toBe(false)
-  }, 60_000)
+  })
 
   test('[S17] a link where the socket belongs is taken away, not followed', async () => {
     const home = join(place, 'planted-socket')

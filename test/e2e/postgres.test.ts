@@ -35,8 +35,9 @@ describe('two daemons on one database', () => {
     }
     times.sort((a, b) => a - b)
     console.info(`heard ${times[7]?.toFixed(1)} ms after the answer (median), ${times.at(-1)?.toFixed(1)} ms (longest of ${times.length})`)
-    // Who is not told looks once a second: of fifteen such, hardly ever two would hear of it so soon. The others are the machine's.
-    expect(times[2]).toBeLessThan(100)
+    // Who is not told looks once a second: of fifteen such, one in a hundred times five would hear so soon. The other ten are for a
+    // machine that does much else.
+    expect(times[4]).toBeLessThan(100)
   })
 
   test('[E8] identity, settings and numbers are one: tokens hold and end at both, handles never repeat', async () => {

@@ -32,7 +32,7 @@ describe('[F20] busy', () => {
   /** This process is another program that writes to the same file. */
   function lock(daemon: TestDaemon): () => void {
     const other = new DatabaseSync(databaseOf(daemon))
-    other.exec('PRAGMA busy_timeout = 5000; BEGIN IMMEDIATE')
+    other.exec('PRAGMA busy_timeout = 60000; BEGIN IMMEDIATE')
     return () => {
       other.exec('ROLLBACK')
       other.close()

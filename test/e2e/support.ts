@@ -10,7 +10,7 @@ import { vi } from 'vitest'
 import type { TestDaemon } from '../../src/testing/daemon.ts'
 
 // A machine that does much else at the same time is slow, not wrong.
-vi.setConfig({ testTimeout: 90_000, hookTimeout: 90_000 })
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 })
 
 // biome-ignore lint/suspicious/noExplicitAny: tests read the answer's fields by name
 type Any = any
@@ -118,8 +118,9 @@ export class Stream {
   readonly #response: IncomingMessage
   readonly #heard = new Set<() => void>()
 
-  private constructor(response: IncomingMessage) {
+  private constructor(response: IncomingMessage, after: string | undefined) {
     this.#response = response
+    this.last = after
     let rest = ''
     response.setEncoding('utf8').on('data', (chunk: string) => {
       const frames = (rest + chunk).split('\n\n')
@@ -139,7 +140,7 @@ export class Stream {
     outgoing.end()
     const [response] = (await once(outgoing, 'response')) as [IncomingMessage]
     if (response.statusCode !== 200) throw new Error(`the stream was refused with ${response.statusCode}`)
-    return new Stream(response)
+    return new Stream(response, after)
   }
 
   /** Resolves when what was heard so far is enough. */
@@ -355,7 +356,7 @@ export function databaseOf(daemon: TestDaemon): string {
 export function look<T>(path: string, read: (db: InstanceType<typeof DatabaseSync>) => T): T {
   const db = new DatabaseSync(path, { readOnly: true })
   try {
-    db.exec('PRAGMA busy_timeout = 5000')
+    db.exec('PRAGMA busy_timeout = 60000')
     return read(db)
   } finally {
     db.close()

@@ -82,7 +82,7 @@ describe('[F25] waits', () => {
 
   test('[F25] 500 waiters are woken by one event, none twice, none left', async () => {
     const before = await cursor()
-    const waits = Array.from({ length: 500 }, () => wait(before, { types: ['task.noted'] }))
+    const waits = Array.from({ length: 500 }, () => wait(before, { types: ['task.noted'], timeout_seconds: 600 }))
     await until(async () => (await waiting(daemon)) === 500, 'five hundred wait')
     const { note_id } = await note('wake up')
     const answers = await Promise.all(waits)
@@ -138,8 +138,8 @@ describe('[F27] the end', () => {
     const before = await cursor()
     const args = { cursor: before, timeout_seconds: 600 }
     const asked: Promise<Wait>[] = [
-      ...Array.from({ length: 50 }, () => wait(before)),
-      ...Array.from({ length: 30 }, () => daemon.call('task_wait', { task_id: task.handle, cursor: before })),
+      ...Array.from({ length: 50 }, () => wait(before, { timeout_seconds: 600 })),
+      ...Array.from({ length: 30 }, () => daemon.call('task_wait', { task_id: task.handle, ...args })),
       ...Array.from({ length: 40 }, async () => (await mcp.tool('event_wait', args)).structuredContent),
       ...Array.from({ length: 40 }, async () => {
         const answer = await mcp.modern('tools/call', { name: 'event_wait', arguments: args }, 'event_wait')
