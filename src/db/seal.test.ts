@@ -69,24 +69,22 @@ describe('the sealer', () => {
     expect((await sealStore(engine.view).head())?.number).toBe(1)
   })
 
-  test('[Z1] a long backlog is sealed in pieces, and others are answered in between', { timeout: 60_000 }, async ({ app }) => {
+  test('[Z1] a long backlog is sealed in pieces, and others are answered in between', { timeout: 180_000 }, async ({ app }) => {
     await app.app.sealer.close()
     for (let round = 0; round < 6; round++) await Promise.all(Array.from({ length: 200 }, (_, i) => create(app, `P ${round} ${i}`)))
-    let longest = 0
+    const seen = new Set<number>()
     let sealing = true
-    const watching = (async () => {
-      for (let last = performance.now(); sealing; ) {
-        await new Promise((resolve) => setImmediate(resolve))
-        longest = Math.max(longest, performance.now() - last)
-        last = performance.now()
-      }
+    const looking = (async () => {
+      for (; sealing; await new Promise((resolve) => setImmediate(resolve)))
+        seen.add((await sealStore(app.app.engine.view).head())?.number ?? 0)
     })()
     await app.app.sealer.seal()
     sealing = false
-    await watching
+    await looking
     const seals = await sealStore(app.app.engine.view).page(undefined, 100, 100)
     expect(seals.length).toBe(3)
-    expect(longest).toBeLessThan(500)
+    // Whoever looks on gets a turn behind every piece but the last.
+    expect([...seen].slice(0, 3)).toEqual([0, 1, 2])
     expect(await app.owner.call('audit_verify')).toMatchObject({ ok: true, sealed_events: 1_200 })
   })
 })

@@ -29,8 +29,11 @@ export class Writer {
   batches = 0
   calls = 0
 
-  constructor(connection: Connection) {
+  readonly #slowestJobMs: number
+
+  constructor(connection: Connection, slowestJobMs = SLOWEST_JOB_MS) {
     this.#connection = connection
+    this.#slowestJobMs = slowestJobMs
     connection.exec('PRAGMA busy_timeout = 0')
   }
 
@@ -106,7 +109,7 @@ export class Writer {
     const handle = new JobHandle(this.#connection)
     this.#connection.control('SAVEPOINT job')
     try {
-      const value = await withinTime(job.run(asTx(builderOn(handle))))
+      const value = await withinTime(this.#slowestJobMs, job.run(asTx(builderOn(handle))))
       this.#connection.control('RELEASE job')
       return { value }
     } catch (error) {
@@ -142,16 +145,16 @@ class JobHandle implements DatabaseConnection {
   }
 }
 
-async function withinTime<T>(work: Promise<T>): Promise<T> {
+async function withinTime<T>(ms: number, work: Promise<T>): Promise<T> {
   const began = performance.now()
   let timer: NodeJS.Timeout | undefined
-  const tooSlow = () => new TransientFault(`a transaction took longer than ${SLOWEST_JOB_MS} ms`)
+  const tooSlow = () => new TransientFault(`a transaction took longer than ${ms} ms`)
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(tooSlow()), SLOWEST_JOB_MS)
+    timer = setTimeout(() => reject(tooSlow()), ms)
   })
   try {
     const value = await Promise.race([work, late])
-    if (performance.now() - began > SLOWEST_JOB_MS) throw tooSlow()
+    if (performance.now() - began > ms) throw tooSlow()
     return value
   } finally {
     clearTimeout(timer)

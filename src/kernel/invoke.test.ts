@@ -522,7 +522,7 @@ describe('bad input', () => {
 
 describe('limits', () => {
   test('[K29] a token that makes too many calls is slowed down before the database, and told for how long', async () => {
-    const app = await open()
+    const app = await open({ host: { ...createHost(), monotonic: () => 0 } })
     await app.owner.call('setting_update', { key: 'limits.agent_calls_per_second', value: 1 })
     await app.owner.call('setting_update', { key: 'limits.agent_burst', value: 3 })
     const [ann, bob] = [await app.agent('worker'), await app.agent('worker')]

@@ -25,6 +25,8 @@ export interface HarnessUnderTest {
   scene(): Promise<Scene> | Scene
   /** Where the program is not at hand, two of its lives are told from a recording; what needs it is left to the tier that has it. */
   program: Live | Record<'endsWell' | 'fails', Recording>
+  /** The signal at which one that listens goes on, where it cannot hear that a message has come. */
+  goesOn?: NodeJS.Signals
   /** It lives on after the end of its input, until a signal tells it to end. */
   lingers?: boolean
   /** Lines of its own protocol, also such as it would never print, as hostile as one can think of. */
@@ -199,6 +201,7 @@ export function harnessContract(given: HarnessUnderTest): void {
         const life = new Driven(harness, await (live.listens as () => Promise<Scene>)())
         await life.saw('text', (event) => event.text.includes('READY'))
         life.message('the Zürich one, 🚂')
+        if (given.goesOn) life.kill(given.goesOn)
         await life.saw('text', (event) => event.from === 'agent' && event.text.includes('the Zürich one, 🚂'))
         const { events } = await life.ended
         expect(events.filter((event) => event.type === 'text' && event.from === 'person')).toHaveLength(1)

@@ -8,6 +8,7 @@ import type { LoggedEvent } from '../kernel/event.ts'
 import type { Answer, Request } from '../kernel/invoke.ts'
 import { createDatabase, dropDatabase, TEMPLATE } from './databases.ts'
 import { testSurroundings } from './ports.ts'
+import { until } from './signals.ts'
 
 type Fields = Record<string, unknown>
 
@@ -105,6 +106,9 @@ export async function openTestApp(options: TestOptions = {}): Promise<TestApp> {
       return (await self.owner.call('task_create', { project_id, title: 'Do it', ...fields })).task
     },
     events: async ({ type, subject } = {}) => {
+      const { ledger, view } = self.app.engine
+      // On PostgreSQL an older transaction that is still open, as a heartbeat, hides for a moment what was committed after it began.
+      await until(async () => !(await ledger.news(view, await ledger.head(view), 1)).heldBack)
       const all = await self.app.feed.read(
         { kind: 'system', id: 'system', name: '', handle: '', profile: 'maintainer', scope: {} },
         undefined,

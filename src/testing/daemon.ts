@@ -88,6 +88,7 @@ export class TestDaemon {
     const exited = once(child, 'exit')
     child.kill(signal)
     const [code, by] = (await exited) as [number | null, string | null]
+    await allRead(child)
     return code ?? (by as string)
   }
 
@@ -133,4 +134,11 @@ export class TestDaemon {
     const [code] = (await once(child, 'close')) as [number]
     return { code, stdout, stderr }
   }
+}
+
+/** What it printed last may come after its exit; something that it started may keep the pipe open, so nobody waits for that for ever. */
+async function allRead({ stdout, stderr }: ChildProcess): Promise<void> {
+  const limit = AbortSignal.timeout(5_000)
+  const open = [stdout, stderr].filter((stream) => stream && !stream.closed)
+  await Promise.all(open.map((stream) => once(stream as NonNullable<typeof stream>, 'close', { signal: limit }))).catch(() => {})
 }

@@ -9,7 +9,11 @@ import { openTestApp, type TestApp } from './app.ts'
 import { put, withProbe } from './probe.ts'
 import { type Deferred, deferred } from './signals.ts'
 
-export const QUICK: EffectTimes = { leaseMs: 600, beatMs: 50, deadAfterMs: 250, backOffMs: 20, lookMs: 50, graceMs: 100 }
+/**
+ * Short where a test waits for it. A lease and the grace are long: a machine that stands still for a moment must not lose an effect
+ * by that, nor is one that ends when it is told to taken for one that did not.
+ */
+export const QUICK: EffectTimes = { leaseMs: 8_000, beatMs: 50, deadAfterMs: 250, backOffMs: 20, lookMs: 50, graceMs: 10_000 }
 
 const Payload = z.strictObject({
   name: z.string(),

@@ -23,6 +23,7 @@ import { join } from 'node:path'
 import { afterAll, test as base, describe, expect } from 'vitest'
 import { type Git, GitRefusal, type NewPlace } from '../../ports/git.ts'
 import { until } from '../../testing/signals.ts'
+import { kill } from '../../testing/survivors.ts'
 import { createGit } from './index.ts'
 
 /** A real repository with one commit, a home of its own, and our git on it. */
@@ -52,7 +53,7 @@ class Ground {
     this.commit('first')
   }
 
-  another(lockWaitMs = 8_000): Git {
+  another(lockWaitMs = 60_000): Git {
     return createGit({ worktrees: this.worktrees, env: this.env, lockWaitMs })
   }
 
@@ -182,9 +183,9 @@ describe('a place is made', () => {
     ground.run('config', '--global', 'filter.slow.smudge', `echo > ${join(ground.folder, 'reached')}; sleep 600`)
     const attempt = ground.git.add(place).catch(() => 'cut off')
     await until(() => existsSync(join(ground.folder, 'reached')))
-    const pids = processesIn(place.path)
-    expect(pids.length).toBeGreaterThan(0)
-    for (const pid of pids) process.kill(pid, 'SIGKILL')
+    expect(processesIn(place.path).length).toBeGreaterThan(0)
+    // Until there is none: one may just have started another.
+    for (let pids = processesIn(place.path); pids.length; pids = processesIn(place.path)) for (const pid of pids) kill(pid)
     expect(await attempt).toBe('cut off')
     const lock = join(ground.admin(place), 'index.lock')
     expect(existsSync(lock)).toBe(true)

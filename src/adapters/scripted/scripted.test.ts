@@ -190,7 +190,8 @@ describe('the steps of a script', () => {
 
   test('[H12] it leaves a program behind that lives on without it; a message that does not come in time ends it', async () => {
     const place = join(temporaryFolder(), 'pid')
-    const program = `require('fs').writeFileSync(${JSON.stringify(place)}, String(process.pid)); setInterval(() => {}, 1e6)`
+    // Under its name only when it is whole: an empty one would be read as the number of everybody.
+    const program = `const fs = require('fs'); fs.writeFileSync(${JSON.stringify(`${place}.new`)}, String(process.pid)); fs.renameSync(${JSON.stringify(`${place}.new`)}, ${JSON.stringify(place)}); setInterval(() => {}, 1e6)`
     const wait = `const fs = require('fs'); const dir = ${JSON.stringify(join(place, '..'))}; const there = () => fs.existsSync(dir + '/pid') && process.exit(0); fs.watch(dir, there); there()`
     const { events } = await play(
       await scene([
@@ -201,6 +202,7 @@ describe('the steps of a script', () => {
     )
     expect(failure(events)).toContain('no message came in 0.05 s')
     const pid = Number(readFileSync(place, 'utf8'))
+    expect(pid).toBeGreaterThan(1)
     expect(process.kill(pid, 0)).toBe(true)
     process.kill(pid, 'SIGKILL')
   })
@@ -450,7 +452,8 @@ async function answersLostOnce(tool: string): Promise<{ url: string; asked(): nu
     const headers = Object.fromEntries(
       Object.entries(request.headers).filter(([name]) => !['host', 'connection', 'content-length', 'transfer-encoding'].includes(name)),
     ) as Record<string, string>
-    const answer = await fetch(`${daemon.url}/mcp`, { method: request.method, headers, body: body || undefined })
+    const alone = { ...headers, connection: 'close' }
+    const answer = await fetch(`${daemon.url}/mcp`, { method: request.method, headers: alone, body: body || undefined })
     const bytes = Buffer.from(await answer.arrayBuffer())
     if (body.includes(`"name":"${tool}"`) && ++asked === 1) return void request.socket.destroy()
     response.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? 'text/plain' }).end(bytes)

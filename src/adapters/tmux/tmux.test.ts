@@ -23,6 +23,10 @@ const session = (): Named => ({ id: `session_${process.pid}_${++number}`, name: 
 const every = () => Array.from({ length: number }, (_, i) => ({ id: `session_${process.pid}_${i + 1}`, name: `T-${i + 1}` }))
 /** For what comes to nothing: nobody waits for it. */
 const IMPATIENT: Patience = { takenMs: [300, 400, 600], drawnMs: 1_000 }
+/** A program that stands still for a moment must not get a second Enter, which it would take for another prompt. */
+const PATIENT: Patience = { takenMs: [60_000], drawnMs: 60_000 }
+/** For one that swallows the first. */
+const TWICE: Patience = { takenMs: [3_000, 60_000], drawnMs: 60_000 }
 const make = (patience?: Patience) =>
   createTerminal({
     sockets: join(folder, 'run'),
@@ -64,14 +68,14 @@ function place(plan: object = {}) {
   return { home, spec, prompts, signs: claude.signs as Signs }
 }
 
-async function opened(plan: object = {}, patience?: Patience) {
+async function opened(plan: object = {}, patience = PATIENT) {
   const terminal = make(patience)
   const one = session()
   const at = place(plan)
   const { attach } = await terminal.open(one, at.spec)
   onTestFinished(() => terminal.close(one, 100))
   const server = (...command: string[]) => execFileSync('tmux', ['-S', attach[2] as string, ...command], { encoding: 'utf8' })
-  const ready = (onDialog = (_: string) => {}, signs = at.signs) => terminal.ready(one, signs, onDialog, AbortSignal.timeout(20_000))
+  const ready = (onDialog = (_: string) => {}, signs = at.signs) => terminal.ready(one, signs, onDialog, AbortSignal.timeout(60_000))
   return { terminal, one, attach, server, ready, ...at }
 }
 
@@ -169,7 +173,7 @@ describe.skipIf(withoutTmux)('tmux', () => {
   })
 
   test('[TM5] (F10) an Enter that is swallowed is pressed again', async () => {
-    const { terminal, one, ready, signs, prompts } = await opened({ swallow: 1 })
+    const { terminal, one, ready, signs, prompts } = await opened({ swallow: 1 }, TWICE)
     await ready()
     expect(await terminal.deliver(one, 'do it', signs)).toEqual({ state: 'sent' })
     expect(prompts()).toEqual(['do it'])
@@ -201,7 +205,7 @@ describe.skipIf(withoutTmux)('tmux', () => {
   })
 
   test('[TM5] a program that says nothing is believed nothing; one that ended took nothing', async () => {
-    const { terminal, one, ready, prompts } = await opened({ silent: true }, IMPATIENT)
+    const { terminal, one, ready, prompts } = await opened({ silent: true }, { takenMs: [60_000], drawnMs: 1_000 })
     await ready(() => {}, { ...QUIET, ready: { shows: /ready/ } })
     expect(await terminal.deliver(one, 'do it', QUIET)).toMatchObject({ state: 'not_verified' })
     expect(prompts()).toEqual(['do it'])
@@ -214,7 +218,7 @@ describe.skipIf(withoutTmux)('tmux', () => {
   test('[TM5] a program that has no other sign, but shows what it took, is believed that', async () => {
     const signs: Signs = { dialogs: [], ready: { shows: /ready/ }, submitted: { shows: /never shown/ }, holds: /\[Pasted text/ }
     const text = `${'line\n'.repeat(100)}the last line of it`
-    const shows = await opened({ silent: true, unfolds: true, swallow: 1 })
+    const shows = await opened({ silent: true, unfolds: true, swallow: 1 }, TWICE)
     await shows.ready(() => {}, signs)
     expect(await shows.terminal.deliver(shows.one, text, signs)).toEqual({ state: 'sent' })
     expect(shows.prompts()).toEqual([text])
@@ -235,10 +239,10 @@ describe.skipIf(withoutTmux)('tmux', () => {
   })
 
   test('[TM6] a program without a sign is ready when it stands still, and gone when it ended', async () => {
-    const { terminal, one, ready } = await opened({ startMs: 300, silent: true })
+    const { terminal, one, ready } = await opened({ silent: true })
     expect(await ready(() => {}, QUIET)).toBe('ready')
     expect((await terminal.screen(one))?.text).toContain('ready')
-    const limit = AbortSignal.timeout(20_000)
+    const limit = AbortSignal.timeout(60_000)
     const waiting = terminal.ready(one, { dialogs: [], ready: { shows: /never/ } }, () => {}, limit)
     await terminal.type(one, '', ['C-c'])
     expect(await waiting).toBe('gone')

@@ -45,7 +45,7 @@ async function open(harness: Partial<Harness> = {}, settings: Record<string, unk
     start: async (task_id: string, given: Record<string, unknown> = {}) =>
       (await app.owner.call('job_submit', { task_id, action: 'start_agent', ...given })).job,
     async over(job_id: string) {
-      const { job, code } = await app.owner.call('job_wait', { job_id, timeout_seconds: 20 })
+      const { job, code } = await app.owner.call('job_wait', { job_id, timeout_seconds: 60 })
       expect(code).toBe('JOB_ENDED')
       return job
     },
@@ -567,21 +567,26 @@ describe('a job', () => {
 
   test('[J16] what the provider refuses until a time waits for it and goes on by itself', async () => {
     const app = await open()
-    const task = await app.task()
-    const job = await app.start(task.id)
-    const run = await app.run(task.id)
-    app.runner.print(
-      run,
-      { type: 'ready', session: 's-1' },
-      { type: 'limit_reached', message: 'Usage limit reached.', resets_at: Date.now() + 2_000 },
-    )
-    app.runner.exit(run, 1)
+    const refusedFor = async (ms: number) => {
+      const task = await app.task()
+      const job = await app.start(task.id)
+      const run = await app.run(task.id)
+      app.runner.print(
+        run,
+        { type: 'ready', session: 's-1' },
+        { type: 'limit_reached', message: 'Usage limit reached.', resets_at: Date.now() + ms },
+      )
+      app.runner.exit(run, 1)
+      return { task, job }
+    }
+    const { task, job } = await refusedFor(3_600_000)
     await until(async () => (await app.owner.call('job_get', { job_id: job.id })).job.state === 'queued')
     const { task: parked } = await app.owner.call('task_get', { task_id: task.id })
     expect(parked).toMatchObject({ attention: 'quota', status: 'IN_PROGRESS' })
     expect(parked.attention_detail).toContain('Usage limit reached.')
-    await until(async () => app.runner.started.length === 2)
-    expect((await app.owner.call('job_get', { job_id: job.id })).job).toMatchObject({ state: 'running', lives: 2 })
+    const soon = await refusedFor(1_000)
+    await until(async () => app.runner.started.length === 3)
+    expect((await app.owner.call('job_get', { job_id: soon.job.id })).job).toMatchObject({ state: 'running', lives: 2 })
   })
 
   test('[J16] a provider that does not say until when is asked again after a while', async () => {
@@ -772,7 +777,7 @@ describe('a job', () => {
     await until(async () => (await newest()) === 'Some of what it printed could not be kept.', 30_000)
     app.runner.exit(run, 0)
     await app.over(job.id)
-  }, 60_000)
+  }, 180_000)
 
   test('[J23] what a harness cannot read is an entry, and the run comes to its end', async () => {
     const app = await open()

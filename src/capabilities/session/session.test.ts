@@ -17,12 +17,15 @@ interface World extends TestApp {
   state(task: string, wanted: string): Promise<void>
 }
 
-async function open(): Promise<World> {
+/** A terminal that does not open is given up after three attempts: with this time between them a test can look at it before. */
+const SLOWLY = { ...QUICK, backOffMs: 3_000 }
+
+async function open(effectTimes = QUICK): Promise<World> {
   const terminal = new FakeTerminal()
   const runner = new FakeRunner()
   const git = new FakeGit()
   const ports = { terminal, runner, git, harnesses: harnessesOf(fakeHarness()) }
-  const app = await openTestApp({ ports, effectTimes: QUICK })
+  const app = await openTestApp({ ports, effectTimes })
   onTestFinished(() => app.close())
   await app.owner.call('setting_update', { key: 'runs.default_harness', value: 'fake' })
   await app.owner.call('repo_add', { path: '/repo', project_id: await app.project() })
@@ -98,7 +101,7 @@ describe('to open a session', () => {
   })
 
   test('[PS3] a daemon that is stopped in between finds what its predecessor did', async () => {
-    const app = await open()
+    const app = await open(SLOWLY)
     const task = await app.pair()
     app.terminal.broken = 'not now'
     const opening = app.owner.invoke('session_open', { task_id: task.id })
@@ -209,6 +212,7 @@ describe('a session that goes on', () => {
     const task = await app.pair()
     expect(await app.owner.call('session_exists', { task_id: task.id })).toMatchObject({ exists: false, session: null })
     const { session } = await app.owner.call('session_open', { task_id: task.id })
+    await until(() => app.terminal.followed.has(session.id))
     app.terminal.of(session.id).state = { state: 'running', attached: 2 }
     expect(await app.owner.call('session_exists', { task_id: task.id })).toMatchObject({ exists: true, attached: 2 })
     // Behind the back of whoever follows it: the row is not yet another one.
@@ -272,6 +276,7 @@ describe('a session that goes on', () => {
     const { calls } = await app.owner.call('audit_tail', { tool: 'session_type' })
     expect(JSON.stringify(calls)).toContain('[9 characters]')
     expect(JSON.stringify(calls)).not.toContain('hunter2')
+    await until(() => app.terminal.followed.has(session.id))
     app.terminal.of(session.id).state = { state: 'ended', how: 'code 0', screen: '' }
     expect(await app.owner.refused('session_type', { task_id: task.id, text: 'x' })).toMatchObject({
       code: 'CONFLICT',
@@ -351,7 +356,7 @@ describe('the end of a session', () => {
   })
 
   test('[PS12] one that is closed while it is being opened has no terminal', async () => {
-    const app = await open()
+    const app = await open(SLOWLY)
     const task = await app.pair()
     app.terminal.broken = 'not yet'
     const opening = app.owner.invoke('session_open', { task_id: task.id })

@@ -3,6 +3,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { refuse } from '../../kernel/error.ts'
+import { until } from '../../testing/signals.ts'
 import { fakeTerminal } from '../../testing/terminal.ts'
 import { watch } from './watch.ts'
 
@@ -26,7 +27,8 @@ test('[E48] a daemon that has no time now is asked again, for a look and for the
     () => {
       throw refuse('TRANSIENT_ERROR', 'x')
     },
-    () => {
+    async () => {
+      await until(() => stream !== undefined)
       stream?.write('id: 1\n')
       return { seen: 1 }
     },

@@ -33,6 +33,8 @@ export class FakeTerminal implements Terminal {
   takesPrompts = true
   delivery: Delivery = { state: 'sent' }
   opened: string[] = []
+  /** Whose end somebody waits for: that hears of a `change`, and not of what is done behind its back. */
+  readonly followed = new Set<string>()
   closed: string[] = []
 
   get living(): string[] {
@@ -117,6 +119,7 @@ export class FakeTerminal implements Terminal {
     for (;;) {
       const found = this.sessions.get(session.id)
       if (found?.state.state !== 'running' || signal.aborted) return found?.state ?? { state: 'absent' }
+      this.followed.add(session.id)
       await either(found.grew.promise, signal)
     }
   }
