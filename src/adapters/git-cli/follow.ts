@@ -1,5 +1,5 @@
-import { readdir, readFile, realpath } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { lstat, readdir, readFile, realpath } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
 import { type Followed, GitRefusal, type LineOf } from '../../ports/git.ts'
 import { moveRefs } from './line.ts'
 import { mergedTree } from './merge.ts'
@@ -62,29 +62,61 @@ async function tryTo(open: Open, repo: Repo, of: LineOf, step: Step, checkouts: 
 /** A checkout of the target, or one in which it will be moved by what is at work there. */
 interface Checkout {
   path: string
+  /** Git's own folder about it; undefined when the checkout is gone, or on a disk that is not mounted now. */
   admin: string | undefined
   doing: string | undefined
 }
 
 async function checkoutsOf(repo: Repo, target: string): Promise<Checkout[]> {
-  const ref = `refs/heads/${target}`
+  const heads = (await headsRead(repo)) ?? (await headsListed(repo))
+  const found = heads.map(async ({ path, admin, head }): Promise<Checkout | undefined> => {
+    const isThere = head === `refs/heads/${target}`
+    const waits = head === DETACHED && admin !== undefined && (await namesBranch(admin, target))
+    return isThere || waits ? { path, admin, doing: admin && (await inProgress(admin)) } : undefined
+  })
+  return (await Promise.all(found)).filter((one) => one !== undefined)
+}
+
+const DETACHED = 'detached'
+
+interface Head {
+  path: string
+  admin: string | undefined
+  /** The ref in full that is checked out. */
+  head: string
+}
+
+/** Of a hundred worktrees git takes long to say it. Undefined where its files are not those we know. */
+async function headsRead(repo: Repo): Promise<Head[] | undefined> {
+  if (repo.common !== join(repo.cwd, '.git')) return undefined
+  const folder = join(repo.common, 'worktrees')
+  const ids = await readdir(folder).catch(() => [])
+  const read = async (admin: string): Promise<Head | undefined> => {
+    const file = join(admin, 'HEAD')
+    const text = (await readFile(file, 'utf8').catch(() => '')).trim()
+    const isLink = text.startsWith('ref: ') || (await lstat(file).catch(() => undefined))?.isSymbolicLink() !== false
+    // A link is an old kind of symbolic ref; this name is what other stores of refs leave there.
+    if ((isLink && !text.startsWith('ref: refs/')) || text === 'ref: refs/heads/.invalid') return undefined
+    const head = isLink ? text.slice('ref: '.length) : DETACHED
+    if (admin === repo.common) return { path: repo.cwd, admin, head }
+    const link = resolve(admin, (await readFile(join(admin, 'gitdir'), 'utf8').catch(() => '')).trim())
+    return { path: dirname(link), admin: (await exists(link)) ? admin : undefined, head }
+  }
+  const all = await Promise.all([repo.common, ...ids.map((id) => join(folder, id))].map(read))
+  const known = all.filter((one) => one !== undefined)
+  return known.length === all.length ? known : undefined
+}
+
+async function headsListed(repo: Repo): Promise<Head[]> {
   const listed = (await repo.git(['worktree', 'list', '--porcelain', '-z'])).toString()
-  const all = listed.split('\0\0').filter(Boolean)
-  const found = await Promise.all(
-    all.map(async (one, n): Promise<Checkout | undefined> => {
-      const fields = one.split('\0')
-      if (fields.includes('bare')) return undefined
-      const path = fields.find((field) => field.startsWith('worktree '))?.slice('worktree '.length) ?? ''
-      const admin = n === 0 ? repo.common : await adminAt(path)
-      const isThere = fields.includes(`branch ${ref}`)
-      // Git goes on naming one whose folder is gone, or on a disk that is not mounted now.
-      if (!admin) return isThere ? { path, admin, doing: undefined } : undefined
-      const doing = await inProgress(admin)
-      const waits = doing !== undefined && (await namesBranch(admin, target))
-      return isThere || waits ? { path, admin, doing } : undefined
-    }),
-  )
-  return found.filter((one) => one !== undefined)
+  const all = listed.split('\0\0').map((one) => one.split('\0'))
+  const heads = all.map(async (fields, n): Promise<Head> => {
+    const value = (name: string) => fields.find((field) => field.startsWith(`${name} `))?.slice(name.length + 1)
+    const path = value('worktree') ?? ''
+    const bare = fields.includes('bare')
+    return { path, admin: n === 0 ? repo.common : await adminAt(path), head: bare ? 'none' : (value('branch') ?? DETACHED) }
+  })
+  return Promise.all(heads)
 }
 
 async function adminAt(path: string): Promise<string | undefined> {
@@ -120,14 +152,18 @@ function unborn(of: LineOf, { path }: Checkout): Held {
 }
 
 async function fastForward(at: At, repo: Repo, of: LineOf, step: { line: string; local: string }): Promise<Held | undefined> {
+  const looked = ['--untracked-files=no', '--ignore-submodules=dirty']
   const [status, changed] = await Promise.all([
-    at.git(['status', '--porcelain', '-z', '--no-renames', '--untracked-files=no', '--ignore-submodules=dirty']),
+    at.git(['status', '--porcelain', '--branch', '--no-ahead-behind', '-z', '--no-renames', ...looked]),
     at.git(['diff-tree', '-r', '-z', '--no-renames', '--ignore-submodules=none', step.local, step.line]),
   ])
+  const [on = '', ...dirty] = status.toString().split('\0').filter(Boolean)
+  // It would be another branch that is moved.
+  if (on.slice(3).split('...')[0] !== of.target)
+    return { why: 'busy', at: at.cwd, message: `Another branch is being checked out in ${at.cwd}. Sync again later.` }
   // First: without its filter a file can look changed that is not.
   const held = await onlyByHand(at, of, entriesOf(changed.toString()))
   if (held) return held
-  const dirty = status.toString().split('\0').filter(Boolean)
   if (dirty.length) {
     const message = `In ${at.cwd}, these are changed and not committed: ${named(dirty.map((entry) => entry.slice(3)))}. Commit or stash them, then sync.`
     return { why: 'dirty', at: at.cwd, message }

@@ -452,6 +452,7 @@ describe('what is built', () => {
       '-F /etc/passwd $(touch sprung) `touch sprung`\n# comment\n\u202e',
       'Signalbox-Merge: t9\n\n---\n\nSignalbox-Merge: t9\n---',
     ]
+    const last = await ground.work('t9', { 'f9.txt': 'x\n' })
     for (const [n, message] of hostile.entries()) {
       const commit = await ground.work(`t${n}`, { [`f${n}.txt`]: 'x\n' })
       const onto = await ground.head()
@@ -462,7 +463,7 @@ describe('what is built', () => {
     }
     // The person's own commit says so too.
     ground.run('commit', '-q', '--allow-empty', '-m', 'x\n\nSignalbox-Merge: t9')
-    expect(await ground.build('t9', await ground.work('t9', { 'f9.txt': 'x\n' }))).toMatchObject({ result: 'built' })
+    expect(await ground.build('t9', last)).toMatchObject({ result: 'built' })
     expect(existsSync(join(ground.top, 'sprung'))).toBe(false)
     ground.isSound()
   })

@@ -165,7 +165,9 @@ function digest(parts: string[]): string {
 
 /** Nobody else's git is at work there, nor has died there. */
 export async function freePlace(repo: Repo, place: Pick<Place, 'path'>, admin: string, lockWaitMs: number): Promise<void> {
-  await freeLocks([join(admin, 'index.lock'), join(admin, 'HEAD.lock')], await homes(repo, place), lockWaitMs)
+  const locks = [join(admin, 'index.lock'), join(admin, 'HEAD.lock')]
+  const held = await Promise.all(locks.map(exists))
+  if (held.includes(true)) await freeLocks(locks, await homes(repo, place), lockWaitMs)
 }
 
 function sharedLocks(common: string, branch: string): string[] {

@@ -42,12 +42,15 @@ export async function openRepo(open: Open, repo: string): Promise<At & { common:
 /** Read from git's files themselves: `worktree list` repeats a line feed in somebody's path as it is. */
 export async function find(common: string, place: Pick<Place, 'path'>): Promise<Found> {
   const path = await canonical(place.path)
-  const admin = await adminOf(common, path)
   const kind = await lstat(path).catch(() => undefined)
+  const link = kind?.isDirectory() ? await readFile(join(path, '.git'), 'utf8').catch(() => '') : ''
+  const target = link.startsWith('gitdir: ') ? await realpath(resolve(path, link.slice(8).trim())).catch(() => undefined) : undefined
+  // Each names the other: none of perhaps hundreds of others is this one.
+  if (target && dirname(target) === join(common, 'worktrees') && (await worktreeOf(target)) === path)
+    return { state: 'present', admin: target, common }
+  const admin = await adminOf(common, path)
   if (!kind) return { state: 'missing', admin, common }
   if (!kind.isDirectory()) return { state: 'foreign', admin, common }
-  const link = await readFile(join(path, '.git'), 'utf8').catch(() => '')
-  const target = link.startsWith('gitdir: ') ? await realpath(resolve(path, link.slice(8).trim())).catch(() => undefined) : undefined
   if (admin && target === admin) return { state: 'present', admin, common }
   return { state: (await readdir(path)).length === 0 ? 'missing' : 'foreign', admin, common }
 }
@@ -56,12 +59,15 @@ async function adminOf(common: string, path: string): Promise<string | undefined
   const folder = join(common, 'worktrees')
   for (const id of await readdir(folder).catch(() => [])) {
     const admin = join(folder, id)
-    const link = (await readFile(join(admin, 'gitdir'), 'utf8').catch(() => '')).trim()
-    if (!link) continue
-    const at = dirname(isAbsolute(link) ? link : resolve(admin, link))
-    if (at === path || (await canonical(at)) === path) return admin
+    const at = await worktreeOf(admin)
+    if (at !== undefined && (at === path || (await canonical(at)) === path)) return admin
   }
   return undefined
+}
+
+async function worktreeOf(admin: string): Promise<string | undefined> {
+  const link = (await readFile(join(admin, 'gitdir'), 'utf8').catch(() => '')).trim()
+  return link ? dirname(isAbsolute(link) ? link : resolve(admin, link)) : undefined
 }
 
 /** With links above it resolved, as git writes it down; it need not exist. A link in its own place is not followed. */
