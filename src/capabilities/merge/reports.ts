@@ -20,7 +20,8 @@ export const merged = defineTool({
   async run(ctx, { review_id, into, commit, moved }) {
     const { review, task } = await pending(ctx, review_id)
     if (!review) return {}
-    await reviewStore(ctx.tx).update(review.id, { outcome: 'merged', merge_commit: commit })
+    const reason = moved ? null : `There was nothing to merge: ${into} has all of it already.`
+    await reviewStore(ctx.tx).update(review.id, { outcome: 'merged', merge_commit: commit, reason })
     await mergePr(ctx, task, commit)
     if (task.status !== 'DONE' && task.deleted_at === null) await transition(ctx, task, 'DONE', null)
     const rebase_requests = moved ? await askToRebase(ctx, task, into) : 0

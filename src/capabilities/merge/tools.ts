@@ -178,7 +178,7 @@ async function outcome(ctx: WatchContext, task_id: string, decision: z.output<ty
     if (review?.outcome === 'merged') {
       const [told] = await ctx.recent(undefined, filter, 1)
       const rebase_requests = Number(told?.data.rebase_requests ?? 0)
-      const message = `PR merged successfully. ${rebase_requests} rebase requests sent.`
+      const message = review.reason ?? `PR merged successfully. ${rebase_requests} rebase requests sent.`
       return {
         ...same,
         ...none,
