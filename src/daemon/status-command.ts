@@ -42,6 +42,7 @@ interface Approval extends Row {
 
 interface Letter extends Row {
   id: string
+  from: string
 }
 
 interface Status extends Row {
@@ -166,7 +167,9 @@ function unread({ letters, unread_letters }: Status, look: Look): string {
   if (!newest) return ''
   const shown = letters.map(({ from, subject, importance, sent_at }) => ({ from, subject, importance, sent_at }))
   const more = unread_letters > letters.length ? `  … and ${unread_letters - letters.length} more: signalbox mail inbox\n` : ''
-  const next = [`signalbox mail read ${newest.id}`, `signalbox mail reply ${newest.id} "…"`]
+  // Signalbox itself reads no answers.
+  const answer = newest.from === 'system' ? [] : [`signalbox mail reply ${newest.id} "…"`]
+  const next = [`signalbox mail read ${newest.id}`, ...answer]
   return section(
     `${unread_letters} unread ${unread_letters === 1 ? 'letter' : 'letters'}`,
     rows(shown, 'mail_inbox', 'letters', look) + more,
@@ -196,6 +199,20 @@ const GIVEN_UP = {
   next: (task: string) => [`signalbox start ${task}`, `signalbox transcript read ${task}`],
 }
 const PAIR = { title: 'To work on together', next: (task: string) => [`signalbox session open ${task}`] }
+/** Closed by hand it would never be merged into its epic. */
+const OF_EPIC = {
+  title: 'To review, of an epic',
+  next: (task: string) => [
+    `signalbox diff get ${task}`,
+    `signalbox review decide ${task} approve`,
+    `signalbox review decide ${task} request_changes --feedback "…"`,
+  ],
+}
+/** The task on which an epic is led: what is asked for is about the epic. */
+const LED = {
+  title: 'Epics that wait for you',
+  next: (task: string) => [`signalbox task get ${task}`, 'signalbox epic list', 'signalbox epic update EPIC --state COMPLETED|IN_PROGRESS'],
+}
 const BEGUN = { title: 'Handed out, but not begun', next: (task: string) => [`signalbox task move ${task} IN_PROGRESS`] }
 
 function assign(task: string, agent: string | undefined): string[] {
@@ -209,13 +226,14 @@ function waiting(status: Status, look: Look): string[] {
   const idle = status.agents.find((agent) => agent.state === 'IDLE' && agent.role === 'worker')?.handle
   return OPEN.flatMap((name) => {
     const own = needs_you.filter((task) => task.status === name)
-    if (name === 'REVIEW') return [group(own, TODO[name], idle, look)]
-    const kindOf = ({ task_type, attention_detail, assignee_id }: Task) => {
+    const kindOf = ({ task_type, attention_detail, assignee_id, epic_id, lead }: Task) => {
+      if (lead) return LED
+      if (name === 'REVIEW') return epic_id ? OF_EPIC : TODO[name]
       if (task_type === 'PAIR') return PAIR
       if (attention_detail) return GIVEN_UP
       return assignee_id && name === 'BACKLOG' ? BEGUN : TODO[name]
     }
-    return [GIVEN_UP, PAIR, BEGUN, TODO[name]].map((kind) =>
+    return [OF_EPIC, LED, GIVEN_UP, PAIR, BEGUN, TODO[name]].map((kind) =>
       group(
         own.filter((task) => kindOf(task) === kind),
         kind,

@@ -299,6 +299,11 @@ describe('what it says of a mistake', () => {
     const boss = await app.agent('supervisor')
     const { error } = await shaped(boss, 'mcp__epic__read_file', { taskId: 'T-1', filePath: 7 })
     expect(error).toMatchObject({ code: 'INVALID_INPUT', message: expect.stringMatching(/^mcp__epic__read_file: filePath: /) })
+    const foreign = (await shaped(boss, 'mcp__mail__list_inbox', { agentId: 'bob' })).error
+    expect(foreign).toMatchObject({
+      message: 'mcp__mail__list_inbox: input: Unrecognized key: "agentId"',
+      details: { issues: [{ message: 'Unrecognized key: "agentId"' }] },
+    })
     expect(error.details.issues).toMatchObject([{ path: 'filePath' }])
     expect((await shaped(boss, 'mcp__epic__read_file', {})).error.message).toMatch(/taskId: is missing; filePath: is missing$/)
     expect((await shaped(boss, 'mcp__epic__read_file', { taskId: 'T-404', filePath: 'a' })).error).toMatchObject({

@@ -386,7 +386,13 @@ function messageOf(body: ErrorBody, name: string): string {
   const { role, issues } = body.details ?? {}
   if (isOfTheTool(body)) return `Tool '${name}' is not allowed for agent type '${typeOf(role)}'`
   if (!Array.isArray(issues)) return body.message
-  return `${name}: ${issues.map(({ path, message }) => `${argument(name, path)}: ${String(message).replace(/^[A-Z_]+: /, '')}`).join('; ')}`
+  return `${name}: ${issues.map(({ path, message }) => `${argument(name, path)}: ${inItsWords(name, message).replace(/^[A-Z_]+: /, '')}`).join('; ')}`
+}
+
+/** Keys that nobody knows were renamed on their way in like all others. */
+function inItsWords(tool: string, message: unknown): string {
+  const text = String(message)
+  return text.startsWith('Unrecognized key') ? text.replace(/"(\w+)"/g, (_, key: string) => `"${argument(tool, key)}"`) : text
 }
 
 function isOfTheTool({ code, details }: ErrorBody): boolean {
@@ -397,7 +403,9 @@ function detailsOf(body: ErrorBody, name: string, called: string): Args {
   if (isOfTheTool(body)) return {}
   const { code, hint, next_tool, suggestions, details } = body
   const { issues, ...facts } = details ?? {}
-  const inOurWords = Array.isArray(issues) ? { issues: issues.map((issue) => ({ ...issue, path: argument(name, issue.path) })) } : {}
+  const inOurWords = Array.isArray(issues)
+    ? { issues: issues.map(({ path, message }) => ({ path: argument(name, path), message: inItsWords(name, message) })) }
+    : {}
   const given = {
     hint,
     nextTool: next_tool,

@@ -160,7 +160,10 @@ export function inScope(principal: Principal, kind: string, id: string, within: 
   const bound = principal.role && ROLES[principal.role].bound
   if (bound && !principal.scope[bound]) {
     return refuse('PERMISSION_DENIED', `As a ${principal.role} you act on your own ${bound} only, and you have none.`, {
-      hint: `Ask a person or a supervisor to assign you one (task_assign).`,
+      hint:
+        bound === 'epic'
+          ? 'Ask a person to let you lead one (epic_update).'
+          : 'Ask a person or a supervisor to assign you one (task_assign).',
     })
   }
   const limits = bound ? { [bound]: principal.scope[bound] } : principal.scope

@@ -40,6 +40,7 @@ describe('status', () => {
     expect((await shown(['task', 'list'])).out).toMatch(/^No tasks yet\. Begin with: signalbox task create --title '.+'\n$/)
     expect((await shown(['agent', 'list'])).out).toMatch(/^No agents yet\. Begin with: signalbox agent invite --role worker\n$/)
     expect((await shown(['task', 'list', '--status', 'DONE'])).out).toBe('No tasks fit. All of them: signalbox task list\n')
+    for (const flags of [[], ['--include-read']]) expect((await shown(['mail', 'inbox', ...flags])).out).toMatch(/^No letters\.\n/)
     await daemon.call('project_create', { name: 'Web' })
   })
 

@@ -49,6 +49,9 @@ describe('inviting', () => {
     await invite({ name: '42 – 日本' })
     await invite({ name: 'Ærø  Ünïcode' })
     expect(handles).toEqual(['ann', 'ann-2', 'ann-3', 'owner-2', 'worker', 'r-unicode'])
+    for (const name of ['System', 'human', 'SIGNALBOX']) await invite({ name })
+    handles.push((await person(app, 'Human')).handle)
+    expect(handles.slice(-4)).toEqual(['system-2', 'human-2', 'signalbox-2', 'human-3'])
   })
 
   test('[A2] without a name the handle is the role and a number, also when somebody took that name', async ({ app }) => {

@@ -373,7 +373,11 @@ async function numberedHandle(ctx: RunContext, role: RoleName): Promise<string> 
   }
 }
 
+/** Names that stand for others: a letter from "system" must be one of Signalbox. */
+const NOBODYS = ['human', 'system', 'signalbox']
+
 async function isTaken(ctx: RunContext, handle: string): Promise<boolean> {
+  if (NOBODYS.includes(handle)) return true
   const store = agentStore(ctx.tx)
   return Boolean((await store.agent(handle)) ?? (await store.person(handle)))
 }

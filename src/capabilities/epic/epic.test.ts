@@ -164,7 +164,12 @@ describe('the work in an epic', () => {
       code: 'INVALID_INPUT',
       suggestions: ['web', 'api'],
     })
-    const epic = await epicIn(app, { repo_id: repos[1] })
+    for (const base_branch of ['nope', '-rf', 'a..b'])
+      expect(await app.owner.refused('epic_create', { title: 'x', start: false, repo_id: 'api', base_branch })).toMatchObject({
+        code: 'RESOURCE_NOT_FOUND',
+        suggestions: ['main'],
+      })
+    const epic = await epicIn(app, { repo_id: repos[1], base_branch: 'main' })
     const api = tops[1] as string
     const start = async (task: { id: string }) => {
       await app.owner.call('job_submit', { task_id: task.id, action: 'start_agent', harness: 'fake' })

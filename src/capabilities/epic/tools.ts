@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { type Refusal, refuse } from '../../kernel/error.ts'
 import { mention } from '../../kernel/id.ts'
 import { PageSize, PageToken, text } from '../../kernel/schema.ts'
+import type { Tx } from '../../kernel/storage.ts'
 import { defineTool, type LookContext, type RunContext } from '../../kernel/tool.ts'
 import { agentStore } from '../agent/index.ts'
 import { nextNumber } from '../handle.ts'
@@ -48,12 +49,16 @@ export const create = defineTool({
   },
   impact: 'write',
   profile: 'operator',
-  prepare: async (ctx, { supervisor, workers, start }) =>
-    ofAnotherEpic(ctx) ?? (start ? await cannotStart(ctx, [supervisor, workers]) : undefined) ?? {},
+  prepare: async (ctx, input) => {
+    const { supervisor, workers, start } = input
+    return (
+      ofAnotherEpic(ctx) ?? (start ? await cannotStart(ctx, [supervisor, workers]) : undefined) ?? (await noSuchBranch(ctx, input)) ?? {}
+    )
+  },
   async run(ctx, input, _looked: object) {
     const project = input.project_id ?? (await currentProject(ctx.tx, ctx.principal))
     if (!project) return noProject()
-    const repo = await repoFor(ctx, project, input.repo_id)
+    const repo = await repoFor(ctx.tx, project, input.repo_id)
     if (repo && 'body' in repo) return repo
     const id = ctx.id('epic')
     const planned: EpicRow = {
@@ -218,9 +223,21 @@ async function cannotStart(ctx: LookContext, launches: (z.output<typeof Launch> 
   return undefined
 }
 
+/** One that only the remote has can be begun at too, and is not known here. */
+async function noSuchBranch(
+  ctx: LookContext,
+  { base_branch, project_id, repo_id }: { base_branch?: string; project_id?: string; repo_id?: string },
+): Promise<Refusal | undefined> {
+  const project = base_branch === undefined ? undefined : (project_id ?? (await currentProject(ctx.view, ctx.principal)))
+  const repo = project ? await repoFor(ctx.view, project, repo_id) : undefined
+  const facts = repo && !('body' in repo) ? await ctx.ports.git.inspect(repo.path) : undefined
+  if (!facts || facts.remote !== null || facts.branches.includes(base_branch as string)) return undefined
+  return refuse('RESOURCE_NOT_FOUND', `${facts.top} has no branch "${base_branch}".`, { suggestions: facts.branches.slice(0, 20) })
+}
+
 /** Undefined when the project has none yet: then it can be written down, and not be begun. */
-async function repoFor(ctx: RunContext, project: string, repoId: string | undefined) {
-  const repos = await projectStore(ctx.tx).repos(project, '', 50)
+async function repoFor(tx: Tx, project: string, repoId: string | undefined) {
+  const repos = await projectStore(tx).repos(project, '', 50)
   const chosen = repoId ? repos.find(({ id }) => id === repoId) : repos.length === 1 ? repos[0] : undefined
   if (chosen || !repos.length) return chosen
   return refuse('INVALID_INPUT', repoId ? 'That repository is in another project.' : 'In which repository is it to be done?', {

@@ -146,6 +146,14 @@ describe('a letter', () => {
     expect((await ann.refused('mail_send', letter({ to_role: 'worker' }))).code).toBe('AGENT_NOT_FOUND')
     await app.owner.call('mail_send', letter({ to_agent_id: dan.id }))
     expect(await stored(app)).toHaveLength(1)
+    expect(await ann.refused('mail_send', letter({ to_agent_id: bob.id }))).toMatchObject({ code: 'INVALID_AGENT_STATE' })
+    const { mail_id } = await dan.call('mail_send', letter({ to_human: true }))
+    const task = await app.task({ project_id })
+    await app.owner.call('task_assign', { task_id: task.id, agent_id: dan.id })
+    await app.owner.call('token_revoke', { agent_id: dan.id })
+    await app.owner.call('mail_reply', { mail_id, body: 'It is yours again with its next token.' })
+    await app.owner.call('task_close', { task_id: task.id, reason: 'enough' })
+    expect(await app.owner.refused('mail_reply', { mail_id, body: 'Too late.' })).toMatchObject({ code: 'INVALID_AGENT_STATE' })
   })
 
   test('[M12] is not sent twice within a minute', async ({ app }) => {

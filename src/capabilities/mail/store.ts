@@ -1,4 +1,4 @@
-import { type Kysely, sql } from 'kysely'
+import { type ExpressionBuilder, type Kysely, sql } from 'kysely'
 import { insertion, statement } from '../../db/statement.ts'
 import { tables } from '../../db/tables.ts'
 import type { Role } from '../../kernel/policy.ts'
@@ -103,6 +103,17 @@ const UNREAD = statement((db: Db, { address }: { address: string }) =>
     .where('read_at', 'is', null),
 )
 
+/** It has a task, in which it is started again, or is connected. */
+const hasSomethingToDo = (eb: ExpressionBuilder<Tables & { a: Tables['agents'] }, 'a'>) =>
+  eb.or([
+    eb('a.task_id', 'is not', null),
+    eb.exists(eb.selectFrom('tokens as t').select('t.principal').whereRef('t.principal', '=', 'a.id').where('t.ended_at', 'is', null)),
+  ])
+
+const READS = statement((db: Db, { id }: { id: string }) =>
+  db.selectFrom('agents as a').select('a.id').where('a.id', '=', id).where(hasSomethingToDo),
+)
+
 /** Sorts behind every id. */
 const END = '~'
 
@@ -111,6 +122,8 @@ export function mailStore(tx: Tx) {
   return {
     find: (id: string) => FIND.first(tx, { id }),
     insert: (rows: LetterRow[]) => insertLetters(tx, rows),
+    /** Whether an agent will ever look into its inbox. */
+    reads: async (id: string) => (await READS.first(tx, { id })) !== undefined,
     alike: (fingerprint: string, since: number) => ALIKE.first(tx, { fingerprint, since }),
 
     /** Newest first. Each address is a walk along an index of its own: sorted together they would be read to the end. */
@@ -193,14 +206,7 @@ export function mailStore(tx: Tx) {
         .where('a.role', '=', role)
         .$if(where.epic_id !== undefined, (rest) => rest.where('a.epic_id', '=', where.epic_id as string))
         .$if(where.project_id !== undefined, (rest) => rest.where('a.project_id', '=', where.project_id as string))
-        .where((eb) =>
-          eb.or([
-            eb('a.task_id', 'is not', null),
-            eb.exists(
-              eb.selectFrom('tokens as t').select('t.principal').whereRef('t.principal', '=', 'a.id').where('t.ended_at', 'is', null),
-            ),
-          ]),
-        )
+        .where(hasSomethingToDo)
         .orderBy('a.id')
         .limit(limit)
         .execute(),

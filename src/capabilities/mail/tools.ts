@@ -79,6 +79,8 @@ export const reply = defineTool({
         hint: 'Write to the human, or to the agent that it is about.',
         next_tool: 'mail_send',
       })
+    const ended = await hasEnded(ctx, letter.from_id)
+    if (ended) return ended
     const subject = letter.subject.startsWith(RE) ? letter.subject : asSubject(`${RE}${letter.subject}`)
     return post(ctx, [letter.from_id], { subject, body, importance, thread: letter.thread_id, in_reply_to: letter.id })
   },
@@ -194,7 +196,17 @@ async function oneAgent(ctx: RunContext, id: string): Promise<string[] | Refusal
   const project = own && (await agentStore(ctx.tx).agent(id))?.project_id
   if (project && project !== own)
     return refuse('PERMISSION_DENIED', 'That agent works in another project.', { hint: 'Write to the human (to_human: true).' })
-  return [id]
+  return (await hasEnded(ctx, id)) ?? [id]
+}
+
+/** Stored it would lie there for ever, and its sender would wait for an answer. */
+async function hasEnded({ tx }: RunContext, id: string): Promise<Refusal | undefined> {
+  const agent = (await mailStore(tx).reads(id)) ? undefined : await agentStore(tx).agent(id)
+  if (!agent) return undefined
+  return refuse('INVALID_AGENT_STATE', `${agent.handle} has ended: nobody would read it.`, {
+    hint: 'Write to the supervisor of its epic, to the human, or to whoever has the task now.',
+    next_tool: 'agent_list',
+  })
 }
 
 /** Of the sender's own epic, or of its project when it is in none; a person says which. */

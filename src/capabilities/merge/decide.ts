@@ -165,7 +165,7 @@ async function outcome(ctx: WatchContext, task_id: string, decision: z.output<ty
     const told = { ...same, ...none, merge_id: merge.id, cursor }
     if (merge.state === 'landed') {
       const rebase_requests = Number(end?.data.rebase_requests ?? 0)
-      const message = `PR merged successfully. ${rebase_requests} rebase requests sent.`
+      const message = merge.reason ?? `PR merged successfully. ${rebase_requests} rebase requests sent.`
       return { ...told, status: 'merged' as const, merged: true, merge_commit: merge.built, rebase_requests, message }
     }
     if (merge.state === 'conflict') {

@@ -134,6 +134,15 @@ describe('the queue', () => {
 })
 
 describe('a decision', () => {
+  test('[V7] about work without a change says that there was nothing to merge', async ({ ground }) => {
+    const work = await ground.begun('nothing')
+    await ground.handIn(work, 'it was all there')
+    const decided = await ground.decide(work, 'approve')
+    expect(decided).toMatchObject({ status: 'merged', message: expect.stringContaining('nothing to merge') })
+    expect(ground.landed()).toEqual([])
+    expect(await ground.decide(await ground.handedIn('one'), 'approve')).toMatchObject({ message: expect.stringContaining('PR merged') })
+  })
+
   test('[V5] is not for those who work, whatever their profile', async ({ ground }) => {
     const { app } = ground
     const work = await ground.handedIn('one')

@@ -40,10 +40,11 @@ export const landed = defineTool({
   async run(ctx, { merge_id, commit, moved, behind, behind_reason }) {
     const { merge, task } = await open(ctx, merge_id)
     if (!merge) return {}
-    await end(ctx, merge, { state: 'landed', built: commit })
+    const reason = moved ? null : `There was nothing to merge: ${merge.target} has all of it already.`
+    await end(ctx, merge, { state: 'landed', built: commit, reason })
     const line = { head: commit, ...(moved ? { green: commit } : {}), behind, behind_reason }
     await mergeStore(ctx.tx).saveLine({ ...lineOf(merge), ...line, updated_at: ctx.now })
-    await reviewStore(ctx.tx).update(merge.review_id, { outcome: 'merged', merge_commit: commit })
+    await reviewStore(ctx.tx).update(merge.review_id, { outcome: 'merged', merge_commit: commit, reason })
     await mergePr(ctx, task, commit)
     if (task.status !== 'DONE' && task.deleted_at === null) await transition(ctx, task, 'DONE', null)
     const rebase_requests = moved ? await askToRebase(ctx, merge, task) : 0

@@ -9,7 +9,7 @@ import type { Tx } from '../../kernel/storage.ts'
  * | null            | null     | nobody has decided                                       |
  * | request_changes | null     | it went back, with the feedback                          |
  * | approve         | null     | it is being merged                                       |
- * | approve         | merged   | it is on the branch, by `merge_commit`                   |
+ * | approve         | merged   | it is on the branch, by `merge_commit`; with a `reason` when it was before |
  * | approve         | conflict | it went back: `reason` names the files                   |
  * | approve         | red      | it went back: the checks fail on the merged tree         |
  * | approve         | failed   | git would not: `reason` says why; it can be decided anew |

@@ -4,7 +4,7 @@ import type { Reach } from './call.ts'
 import { OWN_FLAGS } from './flags.ts'
 import { listed } from './handles.ts'
 import { named, nouns, toolsOf, verbOf } from './names.ts'
-import { argumentsOf, flagOf, kindOf, type Property, requiredOf } from './schema.ts'
+import { argumentsOf, flagOf, kindOf, type Property, wordsOf } from './schema.ts'
 import { oneLine } from './text.ts'
 
 /** Somebody waits with the finger on the key. */
@@ -80,7 +80,7 @@ function takesValue(tool: Tool, flag: string): boolean {
 function nextWord(tool: Tool, args: string[]): string {
   const given = args.filter((arg) => arg.startsWith('--')).map((arg) => arg.slice(2).split('=')[0])
   const words = args.filter((arg, i) => !arg.startsWith('-') && !takesValue(tool, (args[i - 1] ?? '').replace(/^--/, '')))
-  const open = requiredOf(tool)
+  const open = wordsOf(tool)
     .map(flagOf)
     .filter((flag) => !given.includes(flag))
   return open[words.length] ?? ''

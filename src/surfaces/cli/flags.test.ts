@@ -5,8 +5,9 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { TaskId } from '../../capabilities/ids.ts'
 import { UsageError } from '../../kernel/error.ts'
-import { defineTool } from '../../kernel/tool.ts'
+import { defineTool, type Tool } from '../../kernel/tool.ts'
 import { parseFlags } from './flags.ts'
+import { named } from './names.ts'
 import { flagsFor } from './shell.ts'
 
 const tool = defineTool({
@@ -118,6 +119,20 @@ describe('values', () => {
         criteria: [text || 'x', 'y'],
       })
     expect(await parse(flagsFor(tool, { title: 'x', blocked_by: [], body: null }))).toEqual({ title: 'x', blocked_by: [], body: null })
+  })
+})
+
+describe('words', () => {
+  const of = async (name: string, ...args: string[]) => (await parseFlags(named(name) as Tool, args, async () => '')).input
+
+  test('[E42] the id of what a noun names stands without its flag, also where it may be left out', async () => {
+    expect(await of('epic_get', 'E-1')).toEqual({ epic_id: 'E-1' })
+    expect(await of('epic_get')).toEqual({})
+    expect(await of('epic_finish', 'E-1', '--title', 'x')).toEqual({ epic_id: 'E-1', title: 'x' })
+    expect(await of('epic_update', '--epic-id', 'E-1', '--max-workers', '2')).toEqual({ epic_id: 'E-1', max_workers: 2 })
+    await expect(of('epic_get', 'E-1', 'E-2')).rejects.toThrow('one argument too many')
+    await expect(of('epic_get', '--epic-id', 'E-1', 'E-2')).rejects.toThrow('one argument too many')
+    await expect(of('task_list', 'T-1')).rejects.toThrow('one argument too many')
   })
 })
 

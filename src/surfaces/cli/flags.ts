@@ -3,7 +3,7 @@ import { UsageError } from '../../kernel/error.ts'
 import { closest } from '../../kernel/registry.ts'
 import type { Tool } from '../../kernel/tool.ts'
 import { commandOf } from './names.ts'
-import { argumentsOf, flagOf, type Property, requiredOf } from './schema.ts'
+import { argumentsOf, flagOf, type Property, wordsOf } from './schema.ts'
 import { asList, asValue } from './value.ts'
 
 /** Flags of the command line itself, beside those of the tool. */
@@ -27,11 +27,11 @@ export const asksForHelp = (args: string[]): boolean => beforeDashes(args).some(
 
 const beforeDashes = (args: string[]) => (args.includes('--') ? args.slice(0, args.indexOf('--')) : args)
 
-/** By flag or, for what is required, by order. Checks only what must be known to read the words; the tool checks the rest. */
+/** By flag or, for some, by order. Checks only what must be known to read the words; the tool checks the rest. */
 export async function parseFlags(tool: Tool, args: string[], stdin: () => Promise<string>): Promise<Given> {
   const properties = argumentsOf(tool)
   const { flags, words } = readWords(tool, args, properties)
-  const open = requiredOf(tool).filter((name) => !flags.has(flagOf(name)))
+  const open = wordsOf(tool).filter((name) => !flags.has(flagOf(name)))
   for (const [i, word] of words.entries()) {
     const name = open[i]
     if (!name) throw new UsageError(`"${word}" is one argument too many. ${seeHelp(tool)}`)

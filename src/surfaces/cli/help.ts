@@ -3,7 +3,7 @@ import type { Tool } from '../../kernel/tool.ts'
 import { BUILT_IN } from './built-in.ts'
 import { OWN_FLAGS } from './flags.ts'
 import { commandOf, inCommands, nouns, tools, toolsOf } from './names.ts'
-import { argumentsOf, flagOf, kindOf, type Property, requiredOf } from './schema.ts'
+import { argumentsOf, flagOf, kindOf, type Property, requiredOf, wordsOf } from './schema.ts'
 import { commandLine } from './shell.ts'
 import { painter } from './style.ts'
 import type { Terminal } from './terminal.ts'
@@ -18,7 +18,7 @@ type Entry = [left: string, right: string]
 export function helpFor(tool: Tool, terminal: Terminal, more: Entry[] = []): string {
   const required = requiredOf(tool)
   const heading = headings(terminal)
-  const usage = ['signalbox', commandOf(tool), ...required.map((name) => placeholder(tool, name)), '[flags]'].join(' ')
+  const usage = ['signalbox', commandOf(tool), ...wordsOf(tool).map((name) => placeholder(tool, name)), '[flags]'].join(' ')
   const flags = Object.entries(argumentsOf(tool)).map(
     ([name, property]): Entry => [flagLine(tool, name), note(property, required.includes(name))],
   )
@@ -113,7 +113,8 @@ function flagLine(tool: Tool, name: string): string {
 
 /** In the line of usage, where no flag says what it is. */
 function placeholder(tool: Tool, name: string): string {
-  return kindOf(tool, name)?.toUpperCase() ?? name.toUpperCase()
+  const word = kindOf(tool, name)?.toUpperCase() ?? name.toUpperCase()
+  return requiredOf(tool).includes(name) ? word : `[${word}]`
 }
 
 /** What stands for the value: the kind of thing, the words to choose from, or what type it has. */

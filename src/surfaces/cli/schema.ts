@@ -33,10 +33,17 @@ export function unwrapped(property: Property): Property {
   return { ...only, description: property.description ?? only.description, default: property.default, nullable }
 }
 
-/** Those without which the tool cannot be called, in the order in which they may stand without a flag. */
+/** Those without which the tool cannot be called. */
 export function requiredOf(tool: Tool): string[] {
   const properties = argumentsOf(tool)
   return ((tool.inputJson.required as string[]) ?? []).filter((name) => name in properties && properties[name]?.default === undefined)
+}
+
+/** What may stand without its flag: what is required, then the id of what the noun names (`epic get E-1`), also where that may be left out. */
+export function wordsOf(tool: Tool): string[] {
+  const own = `${tool.name.slice(0, tool.name.indexOf('_'))}_id`
+  const required = requiredOf(tool)
+  return own in argumentsOf(tool) && !required.includes(own) ? [...required, own] : required
 }
 
 export const flagOf = (name: string): string => name.replaceAll('_', '-')

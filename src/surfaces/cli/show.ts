@@ -42,16 +42,20 @@ function body(tool: Tool, result: Row, rows: Row[], look: Look): string {
   return view(result, schema, nounOf(tool), look)
 }
 
-/** The key of the list of things that the tool's answer is: it stands first, and there is no other. */
+/** The key of the list of things that the tool's answer is: it stands first, or behind how many there are, and there is no other. */
 function onlyList(tool: Tool): string | undefined {
-  const [first, ...others] = Object.entries(propertiesOf(tool.outputJson as Property))
+  const all = Object.entries(propertiesOf(tool.outputJson as Property)).filter(([key]) => !isCount(key))
   const isList = ([, property]: [string, Property]) => Boolean(property.items?.properties)
+  const [first, ...others] = all
   return first && isList(first) && !others.some(isList) ? first[0] : undefined
 }
 
+const isCount = (key: string) => /(^|_)count$/.test(key)
+
 function nothing(tool: Tool, list: string, input: Row): string {
   const filtered = Object.keys(input).some((name) => !PAGING.includes(name))
-  if (tool.watch) return `No ${list}.\n`
+  const counts = Object.keys(propertiesOf(tool.outputJson as Property)).some(isCount)
+  if (tool.watch || counts) return `No ${list}.\n`
   if (filtered) return `No ${list} fit. All of them: ${commandLine(tool, {})}\n`
   const maker = toolsOf(nounOf(tool)).find((other) => makes(other, nounOf(tool)))
   return maker ? `No ${list} yet. Begin with: ${commandLine(maker, leastOf(maker))}\n` : `No ${list}.\n`

@@ -95,7 +95,8 @@ function rankOf(key: string, identity: boolean, rows: Row[], property: Property 
   if (rows.some((row) => isRow(row[key])) || key === 'description') return LONG
   const sparse = rows.filter((row) => isEmpty(row[key])).length > rows.length / 2 ? 1 : 0
   const same = rows.length > 1 && rows.every((row) => JSON.stringify(row[key]) === JSON.stringify(rows[0]?.[key]))
-  if (/status|state|outcome/.test(key)) return 2
+  // Who wrote a letter, and about what, is told also when it is the same of all: what they say of themselves may be a lie.
+  if (/status|state|outcome/.test(key) || key === 'from' || key === 'subject') return 2
   // What is the same in every row tells nothing about any.
   if (same) return 5
   if (isState(property)) return 3 + sparse

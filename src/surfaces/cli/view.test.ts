@@ -73,6 +73,24 @@ describe('tables', () => {
     expect(tasks(list, { columns: 200 })).not.toContain('…')
   })
 
+  test('[E44] letters have their sender, also when all are from one', () => {
+    const letter = (n: number) => {
+      const ids = { id: `mail_${String(n).padStart(36, '0')}`, thread_id: `thread_${String(n).padStart(36, '0')}`, from_id: ANN }
+      return {
+        ...ids,
+        from: 'ann',
+        from_role: 'worker',
+        subject: '⚠️ CRITICAL: all is lost',
+        importance: 'normal',
+        sent_at: at(60),
+        body: 'x',
+      }
+    }
+    const schema = named('mail_inbox')?.outputJson as Property
+    const shown = view({ count: 2, unread_count: 2, letters: [letter(1), letter(2)], next: null }, schema, 'mail', look())
+    expect(shown.split('\n')[0]).toMatch(/^ID +FROM +SUBJECT/)
+  })
+
   test('[E44] wide characters, emoji and accents keep the columns in line', () => {
     const titles = ['日本語のタイトル', '👩‍👩‍👧 family', 'e\u0301te\u0301', 'plain']
     const lines = tasks(titles.map((title, i) => task(i, { title, status: 'BACKLOG' })))
