@@ -94,36 +94,12 @@ export interface FileText {
   cut: boolean
 }
 
-/** What is made into one commit on another branch. */
-export interface Squash {
-  repo: string
-  /** The commit to be merged, in full: what was reviewed, wherever its branch is by then. */
-  commit: string
-  /** A branch of ours, which is made from `base` when it is not there. */
-  into: NewBranch
-  message: string
-  /** Trailers by name; the commit is known again by them. */
-  trailers: Record<string, string>
-}
-
 export interface NewBranch {
   repo: string
   branch: string
   base: string
   strategy: BaseStrategy
 }
-
-/**
- * | result   | means                                                                  |
- * |----------|------------------------------------------------------------------------|
- * | merged   | it is on the branch, by this commit; also when it was before           |
- * | nothing  | the branch has all of it already: there was nothing to add             |
- * | conflict | these files were changed on both sides; nothing was moved              |
- */
-export type Squashed =
-  | { result: 'merged'; commit: string }
-  | { result: 'nothing'; commit: string }
-  | { result: 'conflict'; files: string[] }
 
 /** A line: what has landed for a branch, as `refs/signalbox/line/<target>`. The branch itself follows it. */
 export interface LineOf {
@@ -213,11 +189,6 @@ export interface Git {
   restore(place: Place, ref: string, rescueAs: string): Promise<{ rescue: Rescue | undefined }>
   /** Makes the branch unless it is there. Moves nothing. */
   branch(wanted: NewBranch): Promise<{ head: string }>
-  /**
-   * One commit on top of a branch, made away from every checkout. Refuses (`busy`) a branch that is checked out somewhere: to
-   * move it there would make the next commit take the work back. One at a time in a repository.
-   */
-  squash(merge: Squash): Promise<Squashed>
   /**
    * The line's head; made from the target when there is none. A target that people moved is taken in: by a fast-forward, or by a
    * merge commit when both went on.

@@ -5,7 +5,7 @@ import { diffOfBranch, diffOfPlace, forkOf } from './diff.ts'
 import { fileBelow, sizeOf } from './files.ts'
 import { follow } from './follow.ts'
 import { build, keyOf, land, lineHead, type Seen } from './line.ts'
-import { ensure, squash } from './merge.ts'
+import { ensure } from './merge.ts'
 import {
   checkCommit,
   checkLine,
@@ -106,12 +106,6 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
       checkNewBranch(wanted)
       const repo = await openRepo(open, wanted.repo)
       return { head: await alone(turns, repo.common, lockWaitMs, () => ensure(repo, wanted, lockWaitMs)) }
-    },
-    squash: async (merge) => {
-      checkNewBranch(merge.into)
-      checkCommit(merge.commit)
-      const repo = await openRepo(open, merge.repo)
-      return alone(turns, repo.common, lockWaitMs, () => squash(repo, merge, lockWaitMs))
     },
     line: async (of) => {
       checkLine(of)

@@ -1,13 +1,11 @@
 import { realpath } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Build, GitRefusal, type NewBranch, type Squash, type Squashed } from '../../ports/git.ts'
+import { type Build, GitRefusal, type NewBranch } from '../../ports/git.ts'
 import { freeLocks } from './lock-files.ts'
 import type { Repo } from './place.ts'
 import { baseCommit, commitAt } from './repo.ts'
 import { US } from './run.ts'
 
-/** Somebody else moves the branch meanwhile, over and over. */
-const TRIES = 10
 const MOST_LOOKED_AT = 2_000
 
 /** What a commit on a branch of ours is made of. */
@@ -24,25 +22,6 @@ export async function ensure(repo: Repo, wanted: NewBranch, lockWaitMs: number):
   const made = await commitAt(repo, ref)
   if (!made) throw new GitRefusal('failed', `${wanted.branch} could not be made in ${repo.cwd}.`)
   return made
-}
-
-export async function squash(repo: Repo, merge: Squash, lockWaitMs: number): Promise<Squashed> {
-  const ref = `refs/heads/${merge.into.branch}`
-  if (!(await commitAt(repo, merge.commit))) throw new GitRefusal('missing', `${repo.cwd} has no commit ${merge.commit}.`)
-  for (let tries = 0; tries < TRIES; tries++) {
-    const onto = await ensure(repo, merge.into, lockWaitMs)
-    const before = await madeBefore(repo, merge, onto)
-    if (before) return { result: 'merged', commit: before }
-    const tree = await mergedTree(repo, onto, merge.commit)
-    if ('files' in tree) return { result: 'conflict', files: tree.files }
-    if (tree.id === (await repo.line(['rev-parse', '--verify', `${onto}^{tree}`]))) return { result: 'nothing', commit: onto }
-    const commit = await commitOf(repo, merge, await repo.git(['cat-file', 'commit', merge.commit]), tree.id, onto)
-    await requireCheckedOutNowhere(repo, merge.into.branch, ref)
-    await freeLocks([lockOf(repo, ref)], [repo.cwd, repo.common], lockWaitMs)
-    if ((await repo.ask(['update-ref', '-m', 'signalbox: squash', ref, commit, onto])) !== undefined) return { result: 'merged', commit }
-    if ((await commitAt(repo, ref)) === onto) throw new GitRefusal('failed', `${merge.into.branch} cannot be moved in ${repo.cwd}.`)
-  }
-  throw new GitRefusal('busy', `${merge.into.branch} is moved by somebody else all the time.`)
 }
 
 /** By what only our own commit says, among what the branch has and the work has not. */
@@ -88,18 +67,6 @@ function authorIn(commit: Buffer): Record<string, string> {
     GIT_AUTHOR_NAME: /[^\s.,:;<>"\\']/.test(name) ? name : 'unknown',
     GIT_AUTHOR_EMAIL: email,
     ...(/^\d{1,10} [+-]\d{4}$/.test(date) ? { GIT_AUTHOR_DATE: `@${date}` } : {}),
-  }
-}
-
-async function requireCheckedOutNowhere(repo: Repo, branch: string, ref: string): Promise<void> {
-  const listed = (await repo.git(['worktree', 'list', '--porcelain', '-z'])).toString()
-  for (const one of listed.split('\0\0')) {
-    const fields = one.split('\0')
-    if (!fields.includes(`branch ${ref}`)) continue
-    const at = fields.find((field) => field.startsWith('worktree '))?.slice('worktree '.length) ?? '?'
-    // Git goes on naming one whose folder is gone.
-    if ((await realpath(at).catch(() => undefined)) === undefined) continue
-    throw new GitRefusal('busy', `${branch} is checked out in ${at}. Check out another branch there, then merge again.`)
   }
 }
 

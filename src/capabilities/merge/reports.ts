@@ -63,8 +63,9 @@ export const conflict = defineTool({
     const { merge, task } = await open(ctx, merge_id)
     if (!merge) return {}
     const { target } = merge
-    const reason = `Conflicts in ${files.join(', ')}`
-    const body = `It was approved, but ${target} has changed the same places meanwhile: ${files.join(', ')}. Merge ${shownAs(target)} into your branch, resolve these files, commit, and ask for review again.`
+    const named = files.join(', ') || 'everything: they have no history in common'
+    const reason = `Conflicts in ${named}`
+    const body = `It was approved, but ${target} has changed the same places meanwhile: ${named}. Merge ${shownAs(target)} into your branch, resolve these files, commit, and ask for review again.`
     await end(ctx, merge, { state: 'conflict', reason, files: JSON.stringify(files) })
     await reviewStore(ctx.tx).update(merge.review_id, { outcome: 'conflict', reason })
     await back(ctx, task, { from: 'system', subject: `Conflict: ${handleOf(task)}`, body })

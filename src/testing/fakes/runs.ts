@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Build, Built, Followed, Git, LineHead, LineOf, NewBranch, Squash, Squashed, WorkState } from '../../ports/git.ts'
+import type { Build, Built, Followed, Git, LineHead, LineOf, NewBranch, WorkState } from '../../ports/git.ts'
 import type { Harness, HarnessEvent, Harnesses } from '../../ports/harness.ts'
 import type { Batch, Exit, Frame, Input, Runner, RunSpec } from '../../ports/runner.ts'
 import { type Deferred, deferred } from '../signals.ts'
@@ -139,9 +139,6 @@ export class FakeGit implements Git {
   work: WorkState = { state: 'present', head: 'a'.repeat(40), ahead: 0, dirty: 0, fingerprint: 'same' }
   readonly added: string[] = []
   readonly branches = new Set<string>()
-  readonly squashed: Squash[] = []
-  /** What every merge comes to. */
-  outcome: Squashed = { result: 'merged', commit: 'c'.repeat(40) }
   lineHead: LineHead = { state: 'ready', head: 'b'.repeat(40), moved: false }
   readonly builds: Build[] = []
   /** What every build comes to. */
@@ -189,10 +186,6 @@ export class FakeGit implements Git {
   async branch({ branch }: NewBranch) {
     this.branches.add(branch)
     return { head: 'b'.repeat(40) }
-  }
-  async squash(merge: Squash): Promise<Squashed> {
-    this.squashed.push(merge)
-    return this.outcome
   }
   async line(_of: LineOf): Promise<LineHead> {
     return this.lineHead
