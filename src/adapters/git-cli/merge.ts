@@ -1,4 +1,3 @@
-import { realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Build, GitRefusal, type NewBranch } from '../../ports/git.ts'
 import { freeLocks } from './lock-files.ts'
