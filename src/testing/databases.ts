@@ -30,7 +30,8 @@ export async function startCluster(options: { durable?: boolean } = {}): Promise
     `unix_socket_directories=${folder}`,
     'max_connections=200',
     'timezone=UTC',
-    ...(options.durable ? [] : ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'max_wal_size=256MB']),
+    // Its own transactions would hold back the events of a test for a moment.
+    ...(options.durable ? [] : ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'max_wal_size=256MB', 'autovacuum=off']),
   ]
   const flags = settings.flatMap((setting) => ['-c', setting]).join(' ')
   const cluster: Cluster = {

@@ -156,7 +156,13 @@ async function tools(client, session, given) {
     const goOn = once(process, 'SIGUSR2')
     await call(client, session, { rawInput: { command: 'READY' } })
     await goOn
-    await say(client, session, await ask('tools/call', { name, arguments: later }))
+    let [answer, asked] = ['', 0]
+    do {
+      asked = performance.now()
+      answer = await ask('tools/call', { name, arguments: later })
+      // It was waited for: on a busy machine the daemon may take longer to start than anybody does.
+    } while (answer.includes('No Signalbox daemon is running') && performance.now() - asked > 10_000)
+    await say(client, session, answer)
   }
   child.stdin.end()
   return { stopReason: 'end_turn' }
