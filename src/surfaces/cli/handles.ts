@@ -25,7 +25,8 @@ export async function handlesIn(result: Row, reach: Reach): Promise<Handles> {
 
 /** Whether some verb takes ids of this kind: only those are worth a column. */
 export function isTaken(id: string): boolean {
-  const kind = ID.exec(id)?.[1]
+  // Entries of the decision log have the id of their call, and which of its entries they are.
+  const kind = ID.exec(id.split('.')[0] as string)?.[1]
   return kind === undefined || tools.some((tool) => Object.keys(argumentsOf(tool)).some((name) => kindOf(tool, name) === kind))
 }
 

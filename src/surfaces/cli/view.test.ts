@@ -73,6 +73,17 @@ describe('tables', () => {
     expect(tasks(list, { columns: 200 })).not.toContain('…')
   })
 
+  test('[E44] the decision log shows what was decided and when, and no ids that no verb takes', () => {
+    const entry = (kind: string, decision: string) => {
+      const id = `call_${'0'.repeat(36)}.${kind}`
+      return { id, kind, agent_id: ANN, decision, reasoning: `Automatic tool ${kind} log`, context: { n: 1 }, timestamp: at(60) }
+    }
+    const decisions = [entry('result', 'Tool result: review_decide'), entry('invocation', 'Invoked tool: review_decide')]
+    const shown = view({ decisions, next: null }, named('decision_list')?.outputJson as Property, 'decision', look({ columns: 100 }))
+    expect(shown).not.toContain('call_')
+    expect(shown).toMatch(/Invoked tool: review_decide .*1 min ago/)
+  })
+
   test('[E44] letters have their sender, also when all are from one', () => {
     const letter = (n: number) => {
       const ids = { id: `mail_${String(n).padStart(36, '0')}`, thread_id: `thread_${String(n).padStart(36, '0')}`, from_id: ANN }
