@@ -8,6 +8,7 @@ import { readOptions } from './options.ts'
 import { asMarkdown, asTable } from './report.ts'
 import { bootRows } from './rows/boot.ts'
 import { growthRows } from './rows/growth.ts'
+import { lineRows } from './rows/line.ts'
 import { mailRows } from './rows/mail.ts'
 import { readRows } from './rows/read.ts'
 import { runRows } from './rows/runs.ts'
@@ -26,6 +27,7 @@ const FAMILIES: Record<string, (world: World) => Promise<Row[]>> = {
   stream: streamRows,
   stdio: stdioRows,
   runs: runRows,
+  line: lineRows,
   growth: growthRows,
 }
 

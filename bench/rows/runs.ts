@@ -175,14 +175,14 @@ async function worktrees({ options }: World): Promise<Row[]> {
   })
 }
 
-async function timed(act: () => Promise<unknown>): Promise<number> {
+export async function timed(act: () => Promise<unknown>): Promise<number> {
   const began = performance.now()
   await act()
   return performance.now() - began
 }
 
 /** Files of 1 to 8 KB, a hundred to a folder. */
-function repository(files: number): string {
+export function repository(files: number): string {
   const path = mkdtempSync(join(tmpdir(), 'sbx-bench-repo-'))
   git(path, 'init', '--quiet', '--initial-branch=main')
   for (let i = 0; i < files; i++) {
@@ -195,6 +195,6 @@ function repository(files: number): string {
   return path
 }
 
-function git(cwd: string, ...args: string[]): string {
+export function git(cwd: string, ...args: string[]): string {
   return execFileSync('git', args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
 }
