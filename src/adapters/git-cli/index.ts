@@ -1,6 +1,7 @@
 import { realpathSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { type Git, GitRefusal, type Place } from '../../ports/git.ts'
+import { deliver } from './deliver.ts'
 import { diffOfBranch, diffOfPlace, forkOf } from './diff.ts'
 import { fileBelow, sizeOf } from './files.ts'
 import { ensure, squash } from './merge.ts'
@@ -104,6 +105,8 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
     follow: later,
     scratch: later,
     dropScratch: later,
+    deliver: (place, delivery) =>
+      at(place, async (repo) => deliver(open, repo, place, await find(repo.common, place), delivery, lockWaitMs)),
     size: async (place) => {
       checkPlace(root, place)
       return sizeOf(place.path)

@@ -18,7 +18,11 @@ export function checkMayDecide(principal: Principal, task: TaskRow, round: Revie
 /** The last round is over when it was decided; what was moved to REVIEW by hand has none of its own. */
 export function isCurrent(round: ReviewRow | undefined): round is ReviewRow {
   if (!round) return false
-  return round.decision === null || (round.decision === 'approve' && (round.outcome === null || round.outcome === 'failed'))
+  return (
+    round.decision === null ||
+    round.decision === 'timed_out' ||
+    (round.decision === 'approve' && (round.outcome === null || round.outcome === 'failed'))
+  )
 }
 
 /** The round that is to be decided; made for a task that somebody only moved. */
