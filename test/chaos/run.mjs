@@ -1,7 +1,8 @@
-// `npm run chaos`: kills the daemon under 16 writers, again and again; or daemon, runners and agents while agents work.
+// `npm run chaos`: kills the daemon under 16 writers, again and again; or daemon, runners and agents while agents work, in an
+// epic, or while work is merged.
 //
-//   npm run chaos                      a few new seeds of both
-//   npm run chaos -- --only runs       of agents at work; `--only writers` of the writers
+//   npm run chaos                      a few new seeds of all
+//   npm run chaos -- --only runs       only that one: writers, runs, epic or line
 //   npm run chaos -- --seed 42         one seed again, as a failure printed it
 //   npm run chaos -- --kills 30        more often than five times
 import { spawnSync } from 'node:child_process'
@@ -15,11 +16,16 @@ const env = {
   ...(values.seed ? { SIGNALBOX_SEED: values.seed } : {}),
   ...(values.kills ? { SIGNALBOX_KILLS: values.kills } : {}),
 }
-const suites = { writers: 'test/chaos/kill-daemon.test.ts', runs: 'test/chaos/kill-runs.test.ts' }
+const suites = {
+  writers: 'test/chaos/kill-daemon.test.ts',
+  runs: 'test/chaos/kill-runs.test.ts',
+  epic: 'test/chaos/kill-epic.test.ts',
+  line: 'test/chaos/kill-line.test.ts',
+}
 const chosen = values.only ? [suites[values.only]] : Object.values(suites)
 if (chosen.includes(undefined)) {
-  console.error(`There is no suite "${values.only}"; there are ${Object.keys(suites).join(' and ')}.`)
+  console.error(`There is no suite "${values.only}"; there are ${Object.keys(suites).join(', ')}.`)
   process.exit(2)
 }
-const args = ['node_modules/vitest/vitest.mjs', 'run', '--project', 'sqlite', ...chosen]
+const args = ['node_modules/vitest/vitest.mjs', 'run', '--project', 'whole', ...chosen]
 process.exitCode = spawnSync(process.execPath, args, { cwd: root, env, stdio: 'inherit' }).status ?? 1

@@ -4,12 +4,26 @@ import { type Git, GitRefusal, type Place } from '../../ports/git.ts'
 import { deliver } from './deliver.ts'
 import { diffOfBranch, diffOfPlace, forkOf } from './diff.ts'
 import { fileBelow, sizeOf } from './files.ts'
+import { follow } from './follow.ts'
+import { build, keyOf, land, lineHead, type Seen } from './line.ts'
 import { ensure, squash } from './merge.ts'
-import { checkCommit, checkNewBranch, checkPlace, checkRescue, checkRevision, placeUnder, rescuesUnder } from './names.ts'
+import {
+  checkCommit,
+  checkLine,
+  checkNewBranch,
+  checkPlace,
+  checkRescue,
+  checkRevision,
+  checkWord,
+  placeUnder,
+  rescuesUnder,
+  scratchUnder,
+} from './names.ts'
 import { checkOut, foreign, freePlace, register, state, sweep, takeAway } from './place.ts'
 import { find, inspect, openRepo } from './repo.ts'
 import { rescue, rescues, restore } from './rescue.ts'
 import { opener } from './run.ts'
+import { dropScratch, scratch } from './scratch.ts'
 import { alone, Turns } from './turns.ts'
 
 export interface GitOptions {
@@ -26,6 +40,7 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
   const root = resolvedRoot(worktrees)
   const open = opener(env)
   const turns = new Turns()
+  const seen: Seen = new Map()
 
   /** One thing at a time at one place; and where the repository's list of worktrees changes, one at a time of those. */
   const at = async <T>(place: Place, work: (repo: Awaited<ReturnType<typeof openRepo>>) => Promise<T>): Promise<T> => {
@@ -99,23 +114,55 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
       const repo = await openRepo(open, merge.repo)
       return alone(turns, repo.common, lockWaitMs, () => squash(repo, merge, lockWaitMs))
     },
-    line: later,
-    build: later,
-    land: later,
-    follow: later,
-    scratch: later,
-    dropScratch: later,
     deliver: (place, delivery) =>
       at(place, async (repo) => deliver(open, repo, place, await find(repo.common, place), delivery, lockWaitMs)),
+    line: async (of) => {
+      checkLine(of)
+      return lineHead(await openRepo(open, of.repo), of, seen, lockWaitMs)
+    },
+    build: async (wanted) => {
+      checkLine(wanted.line)
+      checkCommit(wanted.commit)
+      checkCommit(wanted.onto)
+      checkWord(wanted.keep)
+      return build(await openRepo(open, wanted.line.repo), wanted, lockWaitMs)
+    },
+    land: async (of, from, to, keep) => {
+      checkLine(of)
+      checkCommit(from)
+      checkCommit(to)
+      checkWord(keep)
+      return land(await openRepo(open, of.repo), of, { from, to, keep }, seen, lockWaitMs)
+    },
+    follow: async (of) => {
+      checkLine(of)
+      const repo = await openRepo(open, of.repo)
+      return turns.take(`follow ${keyOf(repo, of)}`, () => follow(open, repo, of, lockWaitMs))
+    },
+    scratch: async (repo, name, commit) => {
+      checkCommit(commit)
+      const path = scratchUnder(root, repo, name)
+      return turns.take(path, async () => {
+        const from = await openRepo(open, repo)
+        const registering = <T>(work: () => Promise<T>) => alone(turns, from.common, lockWaitMs, work)
+        await scratch({ open, repo: from, path, root, registering, lockWaitMs }, commit)
+        return { path }
+      })
+    },
+    dropScratch: async (repo, name) => {
+      const path = scratchUnder(root, repo, name)
+      await turns.take(path, async () => {
+        const from = await openRepo(open, repo)
+        const registering = <T>(work: () => Promise<T>) => alone(turns, from.common, lockWaitMs, work)
+        await dropScratch({ open, repo: from, path, root, registering, lockWaitMs })
+      })
+      await sweep(root)
+    },
     size: async (place) => {
       checkPlace(root, place)
       return sizeOf(place.path)
     },
   }
-}
-
-async function later(): Promise<never> {
-  throw new GitRefusal('failed', 'The merge line comes with the next commit.')
 }
 
 /** Links above it resolved, as git writes paths down. Not one in its own place: it may become one later, and rows have the path. */

@@ -1,13 +1,17 @@
 import { realpath } from 'node:fs/promises'
 import { join } from 'node:path'
-import { GitRefusal, type NewBranch, type Squash, type Squashed } from '../../ports/git.ts'
+import { type Build, GitRefusal, type NewBranch, type Squash, type Squashed } from '../../ports/git.ts'
 import { freeLocks } from './lock-files.ts'
 import type { Repo } from './place.ts'
 import { baseCommit, commitAt } from './repo.ts'
+import { US } from './run.ts'
 
 /** Somebody else moves the branch meanwhile, over and over. */
 const TRIES = 10
 const MOST_LOOKED_AT = 2_000
+
+/** What a commit on a branch of ours is made of. */
+type Work = Pick<Build, 'commit' | 'message' | 'trailers'>
 
 /** The branch's commit; made from its base when it is not there. */
 export async function ensure(repo: Repo, wanted: NewBranch, lockWaitMs: number): Promise<string> {
@@ -32,7 +36,7 @@ export async function squash(repo: Repo, merge: Squash, lockWaitMs: number): Pro
     const tree = await mergedTree(repo, onto, merge.commit)
     if ('files' in tree) return { result: 'conflict', files: tree.files }
     if (tree.id === (await repo.line(['rev-parse', '--verify', `${onto}^{tree}`]))) return { result: 'nothing', commit: onto }
-    const commit = await commitOf(repo, merge, tree.id, onto)
+    const commit = await commitOf(repo, merge, await repo.git(['cat-file', 'commit', merge.commit]), tree.id, onto)
     await requireCheckedOutNowhere(repo, merge.into.branch, ref)
     await freeLocks([lockOf(repo, ref)], [repo.cwd, repo.common], lockWaitMs)
     if ((await repo.ask(['update-ref', '-m', 'signalbox: squash', ref, commit, onto])) !== undefined) return { result: 'merged', commit }
@@ -42,39 +46,49 @@ export async function squash(repo: Repo, merge: Squash, lockWaitMs: number): Pro
 }
 
 /** By what only our own commit says, among what the branch has and the work has not. */
-async function madeBefore(repo: Repo, { commit, trailers }: Squash, onto: string): Promise<string | undefined> {
+export async function madeBefore(
+  repo: Repo,
+  { commit, trailers }: Pick<Work, 'commit' | 'trailers'>,
+  onto: string,
+): Promise<string | undefined> {
   const wanted = Object.entries(trailers)
-  const fields = wanted.map(([name]) => `%(trailers:key=${name},valueonly,separator=%x01)`).join('%x00')
-  const listed = await repo.line([
-    'log',
-    '--first-parent',
-    `--max-count=${MOST_LOOKED_AT}`,
-    `--format=%H%x00${fields}%x02`,
-    `${commit}..${onto}`,
-  ])
-  for (const entry of listed.split('\u0002')) {
-    const [hash = '', ...values] = entry.trim().split('\0')
-    if (hash && wanted.every(([, value], i) => values[i]?.split('\u0001').includes(value))) return hash
+  const fields = ['%H', '%ce', ...wanted.map(([name]) => `%(trailers:key=${name},valueonly,separator=%x01)`)].join('%x00')
+  // Not by first parents alone: where somebody merged by hand, what we made can be on the other side.
+  const listed = await repo.ask(['log', `--max-count=${MOST_LOOKED_AT}`, `--format=${fields}%x02`, `${commit}..${onto}`])
+  for (const entry of listed?.split('\u0002') ?? []) {
+    const [hash = '', committer, ...values] = entry.trim().split('\0')
+    if (hash && committer === US.GIT_COMMITTER_EMAIL && wanted.every(([, value], i) => values[i]?.split('\u0001').includes(value)))
+      return hash
   }
   return undefined
 }
 
-async function mergedTree(repo: Repo, onto: string, commit: string): Promise<{ id: string } | { files: string[] }> {
+/** Without `id`: nothing was written, because they have nothing in common. */
+export async function mergedTree(repo: Repo, onto: string, commit: string): Promise<{ id: string } | { id?: string; files: string[] }> {
   const { stdout, failed } = await repo.tried(['merge-tree', '--write-tree', '--name-only', '--no-messages', '-z', onto, commit])
   const [id = '', ...files] = stdout.toString().split('\0').filter(Boolean)
   if (failed === undefined && id) return { id }
+  if (failed?.includes('unrelated histories')) return { files: [] }
   if (!id || !files.length) throw new GitRefusal('failed', `git merge-tree in ${repo.cwd}: ${failed}`)
-  return { files: [...new Set(files)] }
+  return { id, files: [...new Set(files)] }
 }
 
 /** By whoever wrote the last of it; that we made it is said by the committer. */
-async function commitOf(repo: Repo, { commit, message, trailers }: Squash, tree: string, onto: string): Promise<string> {
-  const [name = '', email = '', date = ''] = (await repo.line(['log', '-1', '--format=%an%x00%ae%x00%aI', commit])).split('\0')
+export async function commitOf(repo: Repo, { message, trailers }: Work, original: Buffer, tree: string, onto: string): Promise<string> {
   const lines = Object.entries(trailers).map(([key, value]) => `${key}: ${value}`)
-  const env = { GIT_AUTHOR_NAME: name, GIT_AUTHOR_EMAIL: email, GIT_AUTHOR_DATE: date }
-  // Only the last paragraph is read as trailers: what the message says of itself is none.
-  const input = `${message.trim()}\n\n${lines.join('\n')}\n`
-  return repo.line(['commit-tree', tree, '-p', onto], { input, env })
+  // Only the last paragraph is read as trailers: what the message says of itself is none. Nor is the first one: there has to be another.
+  const input = `${message.replaceAll('\0', '').trim() || 'Without a message'}\n\n${lines.join('\n')}\n`
+  return repo.line(['commit-tree', tree, '-p', onto], { input, env: authorIn(original) })
+}
+
+/** As far as git would take it again: of no name, or of a date that is none, it would make no commit. */
+function authorIn(commit: Buffer): Record<string, string> {
+  const [, name = '', email = '', date = ''] = /^author (.*?) ?<([^>\n]*)> ?(.*)$/m.exec(commit.toString()) ?? []
+  return {
+    GIT_AUTHOR_NAME: /[^\s.,:;<>"\\']/.test(name) ? name : 'unknown',
+    GIT_AUTHOR_EMAIL: email,
+    ...(/^\d{1,10} [+-]\d{4}$/.test(date) ? { GIT_AUTHOR_DATE: `@${date}` } : {}),
+  }
 }
 
 async function requireCheckedOutNowhere(repo: Repo, branch: string, ref: string): Promise<void> {
@@ -89,6 +103,6 @@ async function requireCheckedOutNowhere(repo: Repo, branch: string, ref: string)
   }
 }
 
-function lockOf(repo: Repo, ref: string): string {
+export function lockOf(repo: Repo, ref: string): string {
   return join(repo.common, `${ref}.lock`)
 }

@@ -1,5 +1,6 @@
+import { createHash } from 'node:crypto'
 import { isAbsolute, join, normalize, sep } from 'node:path'
-import { GitRefusal, type NewBranch, type Place } from '../../ports/git.ts'
+import { GitRefusal, type LineOf, type NewBranch, type Place } from '../../ports/git.ts'
 
 /** What git accepts as a branch, less what it reads as an option or as an expression over revisions. */
 const BRANCH = /^(?![-/.])(?!@$)(?!.*(?:\.\.|@\{|\/\/|\/\.|\.lock(?:\/|$)|[\s~^:?*[\\]))[^\p{Cc}]{1,200}(?<!\/|\.)$/u
@@ -32,6 +33,11 @@ export function checkNewBranch({ repo, branch }: NewBranch): void {
   checkBranch(branch)
 }
 
+export function checkLine({ repo, target }: LineOf): void {
+  checkPath(repo)
+  checkBranch(target)
+}
+
 /** One part of a path and of a ref. */
 export function checkWord(word: string): string {
   const bad = !WORD.test(word) || word.includes('..') || word.endsWith('.') || word.endsWith('.lock')
@@ -53,6 +59,12 @@ export function placeUnder(root: string, repo: string, name: string): string {
   return join(root, checkWord(repo), checkWord(name))
 }
 
+/** Apart from the places: the repository is known by its path alone. */
+export function scratchUnder(root: string, repo: string, name: string): string {
+  checkPath(repo)
+  return join(root, '.scratch', createHash('sha256').update(repo).digest('hex').slice(0, 16), checkWord(name))
+}
+
 /** Only below our own root: no mistake in a row may point us at a folder of the person's. */
 export function checkPlace(root: string, place: Place): void {
   checkBranch(place.branch)
@@ -61,7 +73,7 @@ export function checkPlace(root: string, place: Place): void {
   if (!place.path.startsWith(root + sep)) throw new GitRefusal('invalid', `${place.path} is not below ${root}, where worktrees are kept.`)
 }
 
-function checkPath(path: string): void {
+export function checkPath(path: string): void {
   // A line feed would be two lines to git's own files.
   const plain = isAbsolute(path) && normalize(path) === path && !/[\0\n\r]/.test(path)
   if (!plain) throw new GitRefusal('invalid', `${JSON.stringify(path)} is not an absolute, plain path.`)

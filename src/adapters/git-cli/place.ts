@@ -84,10 +84,14 @@ export async function takeAway(
       )
     return save(at, now, place.branch, as)
   })
-  await mkdir(join(root, REMOVED), { recursive: true, mode: 0o700 })
-  await rename(place.path, join(root, REMOVED, `${basename(place.path)}-${randomUUID()}`))
+  await outOfTheWay(root, place.path)
   await unregister(repo, place, { ...found, state: 'missing' }, as)
   return saved
+}
+
+export async function outOfTheWay(root: string, path: string): Promise<void> {
+  await mkdir(join(root, REMOVED), { recursive: true, mode: 0o700 })
+  await rename(path, join(root, REMOVED, `${basename(path)}-${randomUUID()}`))
 }
 
 /** Also what an earlier attempt was cut off at. */
@@ -160,7 +164,7 @@ function digest(parts: string[]): string {
 }
 
 /** Nobody else's git is at work there, nor has died there. */
-export async function freePlace(repo: Repo, place: Place, admin: string, lockWaitMs: number): Promise<void> {
+export async function freePlace(repo: Repo, place: Pick<Place, 'path'>, admin: string, lockWaitMs: number): Promise<void> {
   await freeLocks([join(admin, 'index.lock'), join(admin, 'HEAD.lock')], await homes(repo, place), lockWaitMs)
 }
 
@@ -169,7 +173,7 @@ function sharedLocks(common: string, branch: string): string[] {
 }
 
 /** Where a git that holds one of those locks can be at work. */
-async function homes(repo: Repo, place: Place): Promise<string[]> {
+async function homes(repo: Repo, place: Pick<Place, 'path'>): Promise<string[]> {
   const folder = join(repo.common, 'worktrees')
   const links = await Promise.all(
     (await readdir(folder).catch(() => [])).map((id) => readFile(join(folder, id, 'gitdir'), 'utf8').catch(() => '')),
@@ -178,11 +182,11 @@ async function homes(repo: Repo, place: Place): Promise<string[]> {
   return [...new Set([repo.cwd, repo.common, await canonical(place.path), ...worktrees.map((link) => dirname(link))])]
 }
 
-async function exists(path: string): Promise<boolean> {
+export async function exists(path: string): Promise<boolean> {
   return (await lstat(path).catch(() => undefined)) !== undefined
 }
 
-export function foreign({ path, repo }: Place): GitRefusal {
+export function foreign({ path, repo }: Pick<Place, 'path' | 'repo'>): GitRefusal {
   return new GitRefusal(
     'foreign',
     `${path} is there, but is no worktree of ${repo}: nobody may work in it. Move it away, or mend it with \`git worktree repair\`.`,

@@ -34,13 +34,13 @@ export async function inspect(open: Open, path: string): Promise<RepoFacts | und
 
 export async function openRepo(open: Open, repo: string): Promise<At & { common: string }> {
   const at = (await folderAt(repo)) ? await open(repo) : undefined
-  const common = await at?.ask(['rev-parse', '--path-format=absolute', '--git-common-dir'])
+  const common = at?.common ?? (await at?.ask(['rev-parse', '--path-format=absolute', '--git-common-dir']))
   if (!at || !common) throw new GitRefusal('missing', `There is no git repository at ${repo}. Move it back, or register its new place.`)
   return { ...at, common: await realpath(common) }
 }
 
 /** Read from git's files themselves: `worktree list` repeats a line feed in somebody's path as it is. */
-export async function find(common: string, place: Place): Promise<Found> {
+export async function find(common: string, place: Pick<Place, 'path'>): Promise<Found> {
   const path = await canonical(place.path)
   const admin = await adminOf(common, path)
   const kind = await lstat(path).catch(() => undefined)
@@ -78,18 +78,39 @@ export async function baseCommit(repo: At, { base, strategy }: Pick<NewPlace, 'b
   throw new GitRefusal('missing', unborn ? `${repo.cwd} has no commit yet. Make a first one.` : `${repo.cwd} has no branch "${base}".`)
 }
 
+/** Where a branch has a line that has all of it, work begins there: it has what landed and the branch did not follow yet. */
 async function branchCommit(repo: At, base: string, strategy: NewPlace['strategy']): Promise<string | undefined> {
-  const [here, there] = [`refs/heads/${base}`, `refs/remotes/origin/${base}`]
-  const found = await refs(repo, [here, there])
+  const { local, remote, line } = await tips(repo, base)
+  const commit = await chosen(repo, local, remote, strategy)
+  if (!commit || !line || line === commit) return commit
+  return (await isAncestor(repo, commit, line)) ? line : commit
+}
+
+async function chosen(repo: At, local: string | undefined, remote: string | undefined, strategy: NewPlace['strategy']) {
+  if (!local || !remote) return local ?? remote
+  if (strategy === 'local') return local
+  if (strategy === 'remote') return remote
+  return (await isAncestor(repo, remote, local)) ? local : remote
+}
+
+export async function isAncestor(repo: At, older: string, newer: string): Promise<boolean> {
+  return older === newer || (await repo.ask(['merge-base', '--is-ancestor', older, newer])) !== undefined
+}
+
+export function lineRef(target: string): string {
+  return `refs/signalbox/line/${target}`
+}
+
+/** Where a branch is here, where the last fetch saw it, and where its line is. */
+export type Tips = Partial<Record<'local' | 'remote' | 'line', string | undefined>>
+
+export async function tips(repo: At, branch: string): Promise<Tips> {
+  const [here, there, line] = [`refs/heads/${branch}`, `refs/remotes/origin/${branch}`, lineRef(branch)]
+  const found = await refs(repo, [here, there, line])
   const local = found.get(here)
   const followed =
     local?.upstream.startsWith('refs/remotes/') && local.upstream !== there ? await commitAt(repo, local.upstream) : undefined
-  const remote = followed ?? found.get(there)?.commit
-  if (!local || !remote) return local?.commit ?? remote
-  if (strategy === 'local') return local.commit
-  if (strategy === 'remote') return remote
-  const ahead = (await repo.ask(['merge-base', '--is-ancestor', remote, local.commit])) !== undefined
-  return ahead ? local.commit : remote
+  return { local: local?.commit, remote: followed ?? found.get(there)?.commit, line: found.get(line)?.commit }
 }
 
 /** Those of these that exist. */

@@ -1,7 +1,8 @@
 import { execFile } from 'node:child_process'
 import { dirname } from 'node:path'
 import { GitRefusal } from '../../ports/git.ts'
-import { ownConfig, trustedOverrides } from './untrusted.ts'
+import { Harmless, layoutOf } from './layout.ts'
+import { judged, ownConfig } from './untrusted.ts'
 
 const LOOK_MS = 60_000
 /** A checkout of a large repository on a slow disk, with large files to be fetched by a filter. */
@@ -23,7 +24,7 @@ const PASSED_ON = [
 /** A filter may have to fetch what it fills in. */
 const PASSED_ON_TO_CHECKOUT = ['SSH_AUTH_SOCK', 'HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy', 'NO_PROXY', 'no_proxy']
 
-const US = {
+export const US = {
   GIT_AUTHOR_NAME: 'Signalbox',
   GIT_AUTHOR_EMAIL: 'signalbox@localhost',
   GIT_COMMITTER_NAME: 'Signalbox',
@@ -43,6 +44,10 @@ export interface Options {
 /** Git in one folder, with what the repository's own configuration names already neutralised. */
 export interface At {
   cwd: string
+  /** The folder that all worktrees of the repository share, where git's files tell it plainly. */
+  common: string | undefined
+  /** What the repository's own configuration names and is not run, and the person's own does not name either. */
+  withheld: string[]
   /** Throws `failed` when git says no. */
   git(args: string[], options?: Options): Promise<Buffer>
   /** Trimmed. */
@@ -56,12 +61,17 @@ export interface At {
 export type Open = (cwd: string, how?: { anywhereAbove?: boolean }) => Promise<At>
 
 export function opener(environment: NodeJS.ProcessEnv): Open {
+  const harmless = new Harmless()
   return async (cwd, { anywhereAbove = false } = {}) => {
     // Without a bound, git in a folder that lost its .git would take the repository above it for the one that is meant.
     const bound: Record<string, string> = anywhereAbove ? {} : { GIT_CEILING_DIRECTORIES: dirname(cwd) }
     const base = (options: Options) => ({ ...environmentFor(environment, options), ...bound })
-    const listed = await exec(cwd, ['config', '--list', '-z', '--show-scope'], { ...base({}), ...asEnvironment(ownConfig(false)) }, {})
-    const overrides = listed.failed === undefined ? trustedOverrides(listed.stdout.toString()) : []
+    const layout = anywhereAbove ? undefined : await layoutOf(cwd)
+    const list = () => exec(cwd, ['config', '--list', '-z', '--show-scope'], { ...base({}), ...asEnvironment(ownConfig(false)) }, {})
+    const { overrides, isRepository } = await harmless.unless(layout, async () => {
+      const { stdout, failed } = await list()
+      return failed === undefined ? judged(stdout.toString()) : { overrides: [], isRepository: false, lasting: false }
+    })
     const ran = (args: string[], options: Options) => {
       const config = asEnvironment([...overrides, ...ownConfig(options.checkout ?? false)])
       return exec(cwd, ['--no-pager', '--literal-pathspecs', ...args], { ...base(options), ...config, ...options.env }, options)
@@ -73,6 +83,8 @@ export function opener(environment: NodeJS.ProcessEnv): Open {
     }
     return {
       cwd,
+      common: isRepository ? layout?.common : undefined,
+      withheld: overrides.map(([key]) => key).filter((key, _, keys) => keys.indexOf(key) === keys.lastIndexOf(key)),
       git,
       tried: (args, options = {}) => ran(args, options),
       line: async (args, options) => (await git(args, options)).toString().trim(),

@@ -10,13 +10,29 @@ const NAMES_A_PROGRAM = [
   /^gpg\./,
 ]
 
-type Setting = [key: string, value: string]
+export type Setting = [key: string, value: string]
+
+export interface Judged {
+  overrides: Setting[]
+  /** Git sees a repository there, with a configuration of its own. */
+  isRepository: boolean
+  /** As long as the repository's own configuration files do not change. */
+  lasting: boolean
+}
+
+export function judged(listed: string): Judged {
+  const own = parsed(listed).filter(({ scope }) => scope === 'local' || scope === 'worktree')
+  const overrides = trustedOverrides(listed)
+  // What another file is included for, or what the person's own configuration says instead, can change without them.
+  const lasting = overrides.length === 0 && !own.some(({ key }) => /^include(?:if)?\./.test(key))
+  return { overrides, isRepository: own.length > 0, lasting: lasting && own.length > 0 }
+}
 
 /**
  * For each such key in the repository's own configuration: what the person's own (global, system) says instead, or nothing.
  * An empty value comes first, because some keys are lists that only an empty one ends.
  */
-export function trustedOverrides(listed: string): Setting[] {
+function trustedOverrides(listed: string): Setting[] {
   const settings = parsed(listed).filter(({ key }) => NAMES_A_PROGRAM.some((pattern) => pattern.test(key)))
   const theirs = new Set(settings.filter(({ scope }) => scope === 'local' || scope === 'worktree').map(({ key }) => key))
   return [...theirs].flatMap((key) => {

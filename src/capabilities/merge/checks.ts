@@ -41,15 +41,19 @@ export async function runChecks(ctx: EffectContext, { name, command, cwd, timeou
   for await (const { frames, exit } of runner.follow(name, 0, ctx.signal)) {
     const printed = frames.filter(({ stream }) => stream !== 'in').map(({ bytes }) => bytes)
     log = Buffer.concat([log, ...printed]).subarray(-LOG_BYTES)
-    if (exit) return { ...verdict(exit, timeoutMs), log: log.toString('utf8') }
+    if (!exit) continue
+    if (!LOST.includes(exit.reason)) return { ...verdict(exit, timeoutMs), log: log.toString('utf8') }
+    // Nobody knows what they would have said. Left where it is, every further attempt would find the same.
+    await runner.forget(name)
+    throw new Error(exit.detail)
   }
   throw new Error('The checks were not followed to their end.')
 }
 
+const LOST: Exit['reason'][] = ['runner_lost', 'spool_failed', 'shutdown']
+
 function verdict(exit: Exit, timeoutMs: number): Omit<Verdict, 'log'> {
   if (exit.reason === 'exited' && exit.code === 0) return { green: true, reason: 'The checks passed.' }
-  // Nobody knows what they would have said: the next attempt asks again.
-  if (exit.reason === 'runner_lost' || exit.reason === 'spool_failed' || exit.reason === 'shutdown') throw new Error(exit.detail)
   if (exit.reason === 'wall_clock') return { green: false, reason: `The checks were not over after ${timeoutMs / 60_000} minutes.` }
   if (exit.reason === 'exited') return { green: false, reason: `The checks ended with ${exit.code ?? exit.signal}.` }
   return { green: false, reason: exit.detail }

@@ -1,73 +1,31 @@
-import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test as base, describe, expect, onTestFinished } from 'vitest'
 import { createGit } from '../../adapters/git-cli/index.ts'
 import { EFFECT_TIMES } from '../../kernel/effect.ts'
 import type { Git } from '../../ports/git.ts'
-import { type Caller, openTestApp, type TestApp } from '../../testing/app.ts'
+import { type Caller, openTestApp } from '../../testing/app.ts'
 import { deferred, until } from '../../testing/signals.ts'
+import { type Work, WorkGround } from '../../testing/work.ts'
 
 /** A real repository, an epic in it, and a supervisor who leads it from a window of their own. */
-class Ground {
-  readonly app: TestApp
-  readonly top: string
+class Ground extends WorkGround {
   // biome-ignore lint/suspicious/noExplicitAny: tests read the answer's fields by name
   epic: any
   supervisor!: Caller
 
-  constructor(app: TestApp) {
-    this.app = app
-    this.top = join(app.folder, 'web')
-  }
-
-  async prepare(): Promise<this> {
+  override async prepare(): Promise<this> {
+    await super.prepare()
     const { app } = this
-    mkdirSync(this.top)
-    this.git(this.top, 'init', '-q', '-b', 'main')
-    this.commit(this.top, 'a.txt', 'one\n')
-    await app.owner.call('repo_add', { path: this.top, project_id: await app.project() })
     this.epic = (await app.owner.call('epic_create', { title: 'Passkeys', start: false })).epic
     this.supervisor = await app.agent('supervisor')
     await app.owner.call('epic_update', { epic_id: this.epic.id, supervisor_id: this.supervisor.id })
     return this
   }
 
-  git(cwd: string, ...args: string[]): string {
-    return execFileSync('git', ['-c', 'user.name=ann', '-c', 'user.email=a@b', ...args], { cwd, stdio: 'pipe' })
-      .toString()
-      .trim()
-  }
-
-  commit(cwd: string, file: string, text: string): string {
-    writeFileSync(join(cwd, file), text)
-    this.git(cwd, 'add', '-A')
-    this.git(cwd, 'commit', '-q', '-m', 'work')
-    return this.git(cwd, 'rev-parse', 'HEAD')
-  }
-
-  /** A task of the epic with a worktree, and the worker who is at work in it. */
-  async begun(title = 'Do it'): Promise<Work> {
-    const { app } = this
-    const { task } = await app.owner.call('task_create', { epic_id: this.epic.id, title })
-    await app.owner.call('job_submit', { task_id: task.id, action: 'start_agent', harness: 'fake' })
-    await until(async () => (await app.owner.call('run_list', { task_id: task.id })).runs[0]?.state === 'running')
-    const made = (await app.events({ type: 'work.made' })).find((event) => event.task === task.id)
-    const { assignee_id } = (await app.owner.call('task_get', { task_id: task.id })).task
-    return { task, path: String(made?.data.path), worker: assignee_id }
-  }
-
-  /** … that has handed in one file. */
-  async handedIn(file: string, text = 'x\n'): Promise<Work> {
-    const work = await this.begun(file)
-    this.commit(work.path, file, text)
-    await this.handIn(work, `${file} is there`)
-    return work
-  }
-
-  async handIn({ task, worker }: Work, summary: string): Promise<void> {
-    await this.app.owner.call('review_request', { task_id: task.id, summary }, { actFor: worker })
+  override begun(title = 'Do it', fields: object = {}): Promise<Work> {
+    return super.begun(title, { epic_id: this.epic.id, ...fields })
   }
 
   decide({ task }: Work, decision: string, more: object = {}) {
@@ -79,21 +37,9 @@ class Ground {
     return queue.map(({ handle }: { handle: string }) => handle)
   }
 
-  /** Subjects of the epic's own commits, newest first. */
-  landed(): string[] {
-    return this.git(this.top, 'log', '--format=%s', `main..${this.epic.branch}`).split('\n').filter(Boolean)
+  override landed(branch = this.epic.branch): string[] {
+    return super.landed(branch)
   }
-
-  async letters(to: string): Promise<{ subject: string; body: string; from_id: string }[]> {
-    return (await this.app.owner.call('mail_inbox', {}, { actFor: to })).letters
-  }
-}
-
-interface Work {
-  // biome-ignore lint/suspicious/noExplicitAny: see above
-  task: any
-  path: string
-  worker: string
 }
 
 const test = base.extend<{ ground: Ground }>({
@@ -230,16 +176,16 @@ describe('a decision', () => {
     await app.owner.call('task_move', { task_id: loose.id, status: 'IN_PROGRESS' })
     await app.owner.call('task_move', { task_id: loose.id, status: 'REVIEW' })
     const elsewhere = { task_id: loose.id, decision: 'approve' }
-    expect(await app.owner.refused('review_decide', elsewhere)).toMatchObject({ code: 'INVALID_INPUT' })
+    expect(await app.owner.refused('review_decide', elsewhere)).toMatchObject({ code: 'CONFLICT' })
   })
 
   base('[V7] tells truly what is not merged yet, and what was committed later stays out', async () => {
     const [begun, go] = [deferred(), deferred()]
     const ground = await groundWith((real) => ({
-      squash: async (merge) => {
+      build: async (build) => {
         begun.resolve()
         await go.promise
-        return real.squash(merge)
+        return real.build(build)
       },
     }))
     const { app } = ground
@@ -258,7 +204,7 @@ describe('a decision', () => {
     const again = await ground.supervisor.call('review_decide', approve, { holdMs: 1 })
     expect(again).toMatchObject({ status: 'pending', review_id: pending.review_id })
     go.resolve()
-    await until(async () => (await app.events({ type: 'review.merged' })).length === 2)
+    await until(async () => (await app.events({ type: 'merge.landed' })).length === 2)
     expect(ground.git(ground.top, 'ls-tree', '--name-only', ground.epic.branch).split('\n')).toEqual(['a.txt', 'first.txt', 'one.txt'])
     expect(ground.landed()).toHaveLength(2)
   })
@@ -282,7 +228,7 @@ describe('a decision', () => {
   base('[V8] that git will not carry out is said, and can be made again', async () => {
     const broken = { on: true }
     const ground = await groundWith((real) => ({
-      squash: (merge) => real.squash(broken.on ? { ...merge, commit: 'f'.repeat(40) } : merge),
+      build: (build) => real.build(broken.on ? { ...build, commit: 'f'.repeat(40) } : build),
     }))
     const { app } = ground
     const work = await ground.handedIn('one.txt')
@@ -301,11 +247,14 @@ describe('a decision', () => {
 
   base('[V9] that is cut off after its merge is on the branch once, and done once', async () => {
     const cut = deferred()
-    let merges = 0
+    let builds = 0
     const ground = await groundWith((real) => ({
-      squash: async (merge) => {
-        const squashed = await real.squash(merge)
-        if (++merges > 1) return squashed
+      build: async (build) => {
+        builds++
+        return real.build(build)
+      },
+      land: async (...which) => {
+        await real.land(...which)
         cut.resolve()
         throw new Error('killed after the merge and before anybody was told')
       },
@@ -314,9 +263,9 @@ describe('a decision', () => {
     const [work, other] = [await ground.handedIn('one.txt'), await ground.begun('two')]
     expect(await ground.decide(work, 'approve')).toMatchObject({ status: 'merged', rebase_requests: 1 })
     await cut.promise
-    expect(merges).toBeGreaterThan(1)
+    expect(builds).toBe(2)
     expect(ground.landed()).toEqual([`${work.task.handle} one.txt`])
-    expect(await app.events({ type: 'review.merged' })).toHaveLength(1)
+    expect(await app.events({ type: 'merge.landed' })).toHaveLength(1)
     const done = (await app.events({ type: 'task.moved' })).filter(({ data }) => data.to === 'DONE')
     expect(done).toHaveLength(1)
     expect(await ground.letters(other.worker)).toHaveLength(1)

@@ -1,0 +1,207 @@
+import { readdir, readFile, realpath } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { type Followed, GitRefusal, type LineOf } from '../../ports/git.ts'
+import { moveRefs } from './line.ts'
+import { mergedTree } from './merge.ts'
+import { exists, type Repo } from './place.ts'
+import { isAncestor, lineRef, tips } from './repo.ts'
+import { type At, LONG_MS, type Open } from './run.ts'
+
+type Why = Extract<Followed, { state: 'behind' }>['why']
+type Held = { why: Why; at: string | null; message: string }
+
+/** In git's own folder of a checkout while something is at work there that will move its branch itself. */
+const IN_PROGRESS = {
+  MERGE_HEAD: 'a merge',
+  CHERRY_PICK_HEAD: 'a cherry-pick',
+  REVERT_HEAD: 'a revert',
+  'rebase-merge': 'a rebase',
+  'rebase-apply': 'a rebase',
+  sequencer: 'a cherry-pick',
+  BISECT_LOG: 'a bisect',
+}
+const LOCKS = ['index.lock', 'HEAD.lock']
+const MOST_NAMED = 5
+const GITLINK = '160000'
+
+export async function follow(open: Open, repo: Repo, of: LineOf, lockWaitMs: number): Promise<Followed> {
+  const [now, checkouts] = await Promise.all([tips(repo, of.target), checkoutsOf(repo, of.target)])
+  const { line, local } = now
+  if (!line || line === local) return { state: 'even' }
+  if (!local && !of.base) throw new GitRefusal('missing', `${repo.cwd} has no branch "${of.target}". ${byHand('git branch', of)}`)
+  const held = await tryTo(open, repo, of, { line, local }, checkouts, lockWaitMs)
+  if (!held) return { state: 'even' }
+  // Somebody else was faster: another of us, or the person.
+  const then = (await tips(repo, of.target)).local
+  if (then === line) return { state: 'even' }
+  const by = Number(await repo.line(['rev-list', '--count', line, ...(then ? [`^${then}`] : [])]))
+  return { state: 'behind', by, ...held }
+}
+
+interface Step {
+  line: string
+  local: string | undefined
+}
+
+async function tryTo(open: Open, repo: Repo, of: LineOf, step: Step, checkouts: Checkout[], lockWaitMs: number): Promise<Held | undefined> {
+  const { line, local } = step
+  const [first, second] = checkouts
+  if (first && second) {
+    const message = `${of.target} is checked out in ${first.path} and in ${second.path}. Check out another branch in one of them, then sync.`
+    return { why: 'busy', at: first.path, message }
+  }
+  if (first)
+    return (await atWork(of, first)) ?? (local ? fastForward(await open(first.path), repo, of, { line, local }) : unborn(of, first))
+  if (local && !(await isAncestor(repo, local, line))) return wentOn(repo, of, { line, local }, null)
+  const ref = `refs/heads/${of.target}`
+  const refused = await moveRefs(repo, [[ref, `update ${ref} ${line} ${local ?? '0'.repeat(line.length)}`]], lockWaitMs)
+  if (refused === undefined) return undefined
+  return { why: 'moved', at: null, message: `${of.target} cannot be moved: ${refused}` }
+}
+
+/** A checkout of the target, or one in which it will be moved by what is at work there. */
+interface Checkout {
+  path: string
+  admin: string | undefined
+  doing: string | undefined
+}
+
+async function checkoutsOf(repo: Repo, target: string): Promise<Checkout[]> {
+  const ref = `refs/heads/${target}`
+  const listed = (await repo.git(['worktree', 'list', '--porcelain', '-z'])).toString()
+  const all = listed.split('\0\0').filter(Boolean)
+  const found = await Promise.all(
+    all.map(async (one, n): Promise<Checkout | undefined> => {
+      const fields = one.split('\0')
+      if (fields.includes('bare')) return undefined
+      const path = fields.find((field) => field.startsWith('worktree '))?.slice('worktree '.length) ?? ''
+      const admin = n === 0 ? repo.common : await adminAt(path)
+      const isThere = fields.includes(`branch ${ref}`)
+      // Git goes on naming one whose folder is gone, or on a disk that is not mounted now.
+      if (!admin) return isThere ? { path, admin, doing: undefined } : undefined
+      const doing = await inProgress(admin)
+      const waits = doing !== undefined && (await namesBranch(admin, target))
+      return isThere || waits ? { path, admin, doing } : undefined
+    }),
+  )
+  return found.filter((one) => one !== undefined)
+}
+
+async function adminAt(path: string): Promise<string | undefined> {
+  const link = await readFile(join(path, '.git'), 'utf8').catch(() => '')
+  return link.startsWith('gitdir: ') ? realpath(resolve(path, link.slice(8).trim())).catch(() => undefined) : undefined
+}
+
+async function inProgress(admin: string): Promise<string | undefined> {
+  const names = new Set(await readdir(admin))
+  return Object.entries(IN_PROGRESS).find(([name]) => names.has(name))?.[1]
+}
+
+/** Its HEAD is detached meanwhile: that it will go back to the branch is only in these. */
+async function namesBranch(admin: string, target: string): Promise<boolean> {
+  const files = ['rebase-merge/head-name', 'rebase-apply/head-name', 'rebase-merge/update-refs', 'BISECT_START']
+  const said = await Promise.all(files.map((name) => readFile(join(admin, name), 'utf8').catch(() => '')))
+  return said.some((text) => text.split('\n').some((line) => line === `refs/heads/${target}` || line === target))
+}
+
+async function atWork(of: LineOf, { path, admin, doing }: Checkout): Promise<Held | undefined> {
+  const busy = (message: string): Held => ({ why: 'busy', at: path, message })
+  if (!admin) return busy(`${of.target} is checked out in ${path}, which is not there now. If it is gone for good: \`git worktree prune\`.`)
+  if (doing) return busy(`In ${path}, ${doing} is in progress. End it, then sync.`)
+  for (const name of LOCKS) {
+    const lock = join(admin, name)
+    if (await exists(lock)) return busy(`Another git is at work in ${path}. If none is, remove ${lock}, then sync.`)
+  }
+  return undefined
+}
+
+function unborn(of: LineOf, { path }: Checkout): Held {
+  return { why: 'busy', at: path, message: `${path} is on ${of.target}, which has no commit there. Check out another branch, then sync.` }
+}
+
+async function fastForward(at: At, repo: Repo, of: LineOf, step: { line: string; local: string }): Promise<Held | undefined> {
+  const [status, changed] = await Promise.all([
+    at.git(['status', '--porcelain', '-z', '--no-renames', '--untracked-files=no', '--ignore-submodules=dirty']),
+    at.git(['diff-tree', '-r', '-z', '--no-renames', '--ignore-submodules=none', step.local, step.line]),
+  ])
+  // First: without its filter a file can look changed that is not.
+  const held = await onlyByHand(at, of, entriesOf(changed.toString()))
+  if (held) return held
+  const dirty = status.toString().split('\0').filter(Boolean)
+  if (dirty.length) {
+    const message = `In ${at.cwd}, these are changed and not committed: ${named(dirty.map((entry) => entry.slice(3)))}. Commit or stash them, then sync.`
+    return { why: 'dirty', at: at.cwd, message }
+  }
+  const flags = ['--ff-only', '--no-overwrite-ignore', '--no-autostash', '--no-verify-signatures', '--no-squash', '--commit', '--no-stat']
+  const run = { checkout: true, timeoutMs: LONG_MS, env: { GIT_REFLOG_ACTION: 'signalbox: line' } }
+  const { failed } = await at.tried(['merge', '--quiet', ...flags, step.line], run)
+  if (failed === undefined) return undefined
+  if (!(await isAncestor(repo, `refs/heads/${of.target}`, step.line))) return wentOn(repo, of, step, at.cwd)
+  return refusedBy(at, of, failed)
+}
+
+/** What git says when it will not; it names each file on a line of its own, after a tab. */
+function refusedBy(at: At, of: LineOf, failed: string): Held {
+  const files = failed.split('\n').flatMap((line) => (line.startsWith('\t') ? [line.slice(1).trim()] : []))
+  const which = files.length ? named(files) : failed
+  if (failed.includes('.lock')) return { why: 'busy', at: at.cwd, message: `Another git is at work in ${at.cwd}. Sync again later.` }
+  if (failed.includes('local changes'))
+    return { why: 'dirty', at: at.cwd, message: `In ${at.cwd}, these are changed: ${which}. Commit or stash them, then sync.` }
+  if (files.length)
+    return {
+      why: 'in_the_way',
+      at: at.cwd,
+      message: `In ${at.cwd}, these are in the way of what landed: ${which}. Move them away, then sync.`,
+    }
+  throw new GitRefusal('failed', `${of.target} could not follow in ${at.cwd}: ${failed}`)
+}
+
+/** What a fast-forward would leave half done: the next commit of all that is changed would take it back. */
+async function onlyByHand(at: At, of: LineOf, changed: Entry[]): Promise<Held | undefined> {
+  const links = changed.filter(({ modes }) => modes.includes(GITLINK)).map(({ path }) => path)
+  const filled = []
+  for (const path of links) if (await exists(join(at.cwd, path, '.git'))) filled.push(path)
+  if (filled.length) {
+    const message = `What landed changes a submodule: ${named(filled)}. ${byHand('git merge --ff-only', of)}, then \`git submodule update\`.`
+    return { why: 'in_the_way', at: at.cwd, message }
+  }
+  const filters = at.withheld.flatMap((key) => /^filter\.(.*)\.(?:smudge|process)$/.exec(key)?.[1] ?? [])
+  if (!filters.length) return undefined
+  const input = changed.map(({ path }) => `${path}\0`).join('')
+  const told = (await at.git(['check-attr', '--stdin', '-z', 'filter'], { input })).toString().split('\0')
+  const filtered = told.flatMap((value, i) => (i % 3 === 2 && filters.includes(value) ? [told[i - 2] ?? ''] : []))
+  if (!filtered.length) return undefined
+  const message = `A filter that only the repository's own configuration names writes these: ${named(filtered)}. ${byHand('git merge --ff-only', of)}.`
+  return { why: 'in_the_way', at: at.cwd, message }
+}
+
+async function wentOn(repo: Repo, of: LineOf, { line, local }: { line: string; local: string }, at: string | null): Promise<Held> {
+  const tree = await mergedTree(repo, line, local)
+  if (!('files' in tree)) return { why: 'moved', at, message: `${of.target} has commits that its line has not taken in yet. Sync again.` }
+  const message = `${of.target} and what landed both changed ${tree.files.length ? named(tree.files) : 'everything'}. ${byHand('git merge', of)}.`
+  return { why: 'apart', at, message }
+}
+
+interface Entry {
+  path: string
+  modes: string[]
+}
+
+/** `:mode mode id id status NUL path NUL …` */
+function entriesOf(raw: string): Entry[] {
+  const parts = raw.split('\0')
+  const entries: Entry[] = []
+  for (let i = 0; i + 1 < parts.length; i += 2)
+    entries.push({ path: parts[i + 1] as string, modes: (parts[i] as string).slice(1).split(' ').slice(0, 2) })
+  return entries
+}
+
+function byHand(command: string, of: LineOf): string {
+  const ref = lineRef(of.target)
+  return command === 'git branch' ? `Make it: \`git branch ${of.target} ${ref}\`.` : `Do it yourself there: \`${command} ${ref}\``
+}
+
+function named(files: string[]): string {
+  const shown = files.slice(0, MOST_NAMED).join(', ')
+  return files.length > MOST_NAMED ? `${shown} and ${files.length - MOST_NAMED} more` : shown
+}

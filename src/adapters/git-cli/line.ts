@@ -1,0 +1,180 @@
+import { join } from 'node:path'
+import { type Build, type Built, GitRefusal, type LineHead, type LineOf } from '../../ports/git.ts'
+import { freeLocks } from './lock-files.ts'
+import { commitOf, lockOf, madeBefore, mergedTree } from './merge.ts'
+import type { Repo } from './place.ts'
+import { baseCommit, isAncestor, lineRef, type Tips, tips } from './repo.ts'
+
+/** Somebody else moves line or target meanwhile, over and over. */
+const TRIES = 10
+/** What is between agents and reviewers: it never lands. */
+const OURS = '.signalbox'
+
+/** What the target was when a line was looked at: only a guess, which saves a look when it still holds. */
+export type Seen = Map<string, { head: string; local: string | undefined }>
+
+export async function lineHead(repo: Repo, of: LineOf, seen: Seen, lockWaitMs: number): Promise<LineHead> {
+  let failed = ''
+  for (let tries = 0; tries < TRIES; tries++) {
+    const now = await tips(repo, of.target)
+    const { local, remote, line } = now
+    if (!line || (!local && of.base)) {
+      failed = (await begin(repo, of, now, lockWaitMs)) ?? failed
+      continue
+    }
+    if (!local && !remote) throw missing(repo, of)
+    const people = of.strategy === 'local' && local ? [local] : [local, remote]
+    const joined = await takeIn(repo, of, line, [...new Set(people)])
+    if ('files' in joined) return { state: 'apart', ...joined }
+    const { head } = joined
+    if (head !== line) {
+      const refused = await moveRefs(repo, [[lineRef(of.target), `update ${lineRef(of.target)} ${head} ${line}`]], lockWaitMs)
+      failed = refused ?? failed
+      if (refused !== undefined) continue
+    }
+    seen.set(keyOf(repo, of), { head, local })
+    return { state: 'ready', head, moved: head !== line }
+  }
+  throw new GitRefusal(
+    'busy',
+    `The line of ${of.target} in ${repo.cwd} cannot be moved, or is moved by somebody else all the time: ${failed}`,
+  )
+}
+
+/** Whichever of line and target there is not: as the other, or as the target's base. */
+async function begin(repo: Repo, of: LineOf, now: Tips, lockWaitMs: number): Promise<string | undefined> {
+  const known = now.line ?? now.local
+  const first = known ?? (of.base ? await baseCommit(repo, { base: of.base, strategy: of.strategy }) : now.remote)
+  if (!first) throw missing(repo, of)
+  const wanted = [...(now.line ? [] : [lineRef(of.target)]), ...(now.local || !of.base ? [] : [`refs/heads/${of.target}`])]
+  return moveRefs(
+    repo,
+    wanted.map((ref) => [ref, `create ${ref} ${first}`]),
+    lockWaitMs,
+  )
+}
+
+type Joined = { head: string } | { head: string; target: string; files: string[] }
+
+async function takeIn(repo: Repo, of: LineOf, line: string, people: (string | undefined)[]): Promise<Joined> {
+  let head = line
+  for (const theirs of people) {
+    if (!theirs || theirs === head) continue
+    const common = await repo.ask(['merge-base', head, theirs])
+    if (common === theirs) continue
+    if (common === head) {
+      head = theirs
+      continue
+    }
+    const tree = await mergedTree(repo, head, theirs)
+    if ('files' in tree) return { head: line, target: theirs, files: tree.files }
+    const input = `Merge ${of.target} into its line\n`
+    head = await repo.line(['commit-tree', tree.id, '-p', head, '-p', theirs], { input })
+  }
+  return { head }
+}
+
+export async function build(repo: Repo, { keep, onto, ...work }: Build, lockWaitMs: number): Promise<Built> {
+  const [facts, before, merged] = await Promise.all([
+    factsOf(repo, work.commit, onto),
+    madeBefore(repo, work, onto),
+    // Whether it failed because a commit is missing is known by then.
+    mergedTree(repo, onto, work.commit).catch((error: unknown) => ({ error })),
+  ])
+  if (before) return { result: 'landed', commit: before }
+  if ('error' in merged) throw merged.error
+  const files = 'files' in merged ? merged.files.filter((file) => file !== OURS && !file.startsWith(`${OURS}/`)) : []
+  if (files.length || !merged.id) return { result: 'conflict', files }
+  const tree = facts.ours ? await withoutOurs(repo, merged.id, onto) : merged.id
+  if (tree === facts.ontoTree) return { result: 'nothing' }
+  const commit = await commitOf(repo, work, facts.original, tree, onto)
+  const refused = await moveRefs(repo, [[keptRef(keep), `update ${keptRef(keep)} ${commit}`]], lockWaitMs)
+  if (refused !== undefined) throw new GitRefusal('failed', `${keptRef(keep)} cannot be written in ${repo.cwd}: ${refused}`)
+  return { result: 'built', commit }
+}
+
+/** All that has to be known of both commits, of one process. `ours`: they differ in what never lands. */
+async function factsOf(repo: Repo, commit: string, onto: string) {
+  const asked = [`info ${onto}^{tree}`, `info ${onto}:${OURS}`, `info ${commit}:${OURS}`, `contents ${commit}`]
+  const out = await repo.git(['cat-file', '--batch-command'], { input: `${asked.join('\n')}\n` })
+  const lines: string[] = []
+  let offset = 0
+  for (const _ of asked) {
+    const end = out.indexOf('\n', offset)
+    lines.push(out.subarray(offset, end).toString())
+    offset = end + 1
+  }
+  const [ontoTree, inOnto, inWork, work] = lines.map((line) => (line.endsWith(' missing') ? undefined : line.split(' ')))
+  if (!ontoTree) throw new GitRefusal('missing', `${repo.cwd} has no commit ${onto}.`)
+  if (work?.[1] !== 'commit') throw new GitRefusal('missing', `${repo.cwd} has no commit ${commit}.`)
+  return { ontoTree: ontoTree[0], ours: inOnto?.[0] !== inWork?.[0], original: out.subarray(offset) }
+}
+
+async function withoutOurs(repo: Repo, tree: string, onto: string): Promise<string> {
+  const [merged, kept] = await Promise.all([repo.git(['ls-tree', '-z', tree]), repo.git(['ls-tree', '-z', onto, OURS])])
+  const entries = merged.toString('latin1').split('\0').filter(Boolean)
+  const others = entries.filter((entry) => entry.slice(entry.indexOf('\t') + 1) !== OURS)
+  const input = [...others, ...kept.toString('latin1').split('\0').filter(Boolean)].map((entry) => `${entry}\0`).join('')
+  // A submodule's commit is not in this repository.
+  return repo.line(['mktree', '-z', '--missing'], { input: Buffer.from(input, 'latin1') })
+}
+
+export async function land(
+  repo: Repo,
+  of: LineOf,
+  { from, to, keep }: { from: string; to: string; keep: string },
+  seen: Seen,
+  lockWaitMs: number,
+): Promise<boolean> {
+  const [target, line, kept, none] = [`refs/heads/${of.target}`, lineRef(of.target), keptRef(keep), '0'.repeat(from.length)]
+  const known = seen.get(keyOf(repo, of))
+  let local = known?.head === from ? known.local : from
+  let failed = ''
+  for (let tries = 0; tries < TRIES; tries++) {
+    const moves: [string, string][] = [
+      [target, `verify ${target} ${local ?? none}`],
+      [line, `update ${line} ${to} ${from}`],
+      [kept, `delete ${kept}`],
+    ]
+    const refused = await moveRefs(repo, moves, lockWaitMs)
+    if (refused === undefined) {
+      seen.set(keyOf(repo, of), { head: to, local })
+      return true
+    }
+    const now = await tips(repo, of.target)
+    const lost = now.line !== from || (now.local ? !(await isAncestor(repo, now.local, from)) : !of.base && !now.remote)
+    if (lost) {
+      await repo.ask(['update-ref', '-d', kept, to])
+      return now.line !== undefined && now.line !== from && (await isAncestor(repo, to, now.line))
+    }
+    if (now.local === local) failed = refused
+    local = now.local
+  }
+  throw new GitRefusal('busy', `The line of ${of.target} in ${repo.cwd} cannot be moved: ${failed}`)
+}
+
+/** All of them or none. Why not, when not. A lock that a dead git left is removed once. */
+export async function moveRefs(repo: Repo, moves: [ref: string, command: string][], lockWaitMs: number): Promise<string | undefined> {
+  const input = `${['start', ...moves.map(([, command]) => command), 'prepare', 'commit'].join('\n')}\n`
+  const attempt = async () => (await repo.tried(['update-ref', '-m', 'signalbox: line', '--stdin'], { input })).failed
+  const failed = await attempt()
+  if (!failed?.includes('.lock')) return failed
+  const locks = [...moves.map(([ref]) => lockOf(repo, ref)), join(repo.common, 'packed-refs.lock')]
+  await freeLocks(locks, [repo.cwd, repo.common], lockWaitMs)
+  return attempt()
+}
+
+function missing(repo: Repo, { target }: LineOf): GitRefusal {
+  return new GitRefusal(
+    'missing',
+    `${repo.cwd} has no branch "${target}": it was renamed or deleted. Make it again, or name another one as the target.`,
+  )
+}
+
+export function keyOf(repo: Repo, { target }: LineOf): string {
+  return `${repo.common}\0${target}`
+}
+
+function keptRef(keep: string): string {
+  return `refs/signalbox/build/${keep}`
+}

@@ -1,0 +1,47 @@
+import { mkdir, rmdir } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { exists, foreign, freePlace, outOfTheWay, type Repo } from './place.ts'
+import { canonical, find } from './repo.ts'
+import { LONG_MS, type Open } from './run.ts'
+
+export interface Scratch {
+  open: Open
+  repo: Repo
+  path: string
+  root: string
+  /** The repository's list of worktrees is changed by one at a time. */
+  registering<T>(work: () => Promise<T>): Promise<T>
+  lockWaitMs: number
+}
+
+/** Whatever a check left in it, or a kill made of it: what cannot be made clean is made again. */
+export async function scratch(it: Scratch, commit: string): Promise<void> {
+  const found = await find(it.repo.common, it)
+  if (found.state === 'foreign') throw foreign({ path: it.path, repo: it.repo.cwd })
+  if (found.state === 'present' && (await checkedOut(it, found.admin, commit).catch(() => false))) return
+  await dropScratch(it)
+  await it.registering(async () => {
+    await mkdir(dirname(it.path), { recursive: true, mode: 0o700 })
+    await it.repo.git(['worktree', 'add', '--quiet', '--detach', '--no-checkout', '--', it.path, commit])
+  })
+  const at = await it.open(it.path)
+  await at.git(['checkout', '--quiet', '--force', '--detach', commit], { checkout: true, timeoutMs: LONG_MS })
+}
+
+async function checkedOut({ open, repo, path, lockWaitMs }: Scratch, admin: string | undefined, commit: string): Promise<boolean> {
+  if (!admin) return false
+  await freePlace(repo, { path }, admin, lockWaitMs)
+  const at = await open(path)
+  // Not by a reset: a check may have checked out a branch, which would be moved.
+  await at.git(['checkout', '--quiet', '--force', '--detach', commit], { checkout: true, timeoutMs: LONG_MS })
+  await at.git(['clean', '--quiet', '-ffdx'], { timeoutMs: LONG_MS })
+  return true
+}
+
+export async function dropScratch({ repo, path, root, registering }: Scratch): Promise<void> {
+  const { state, admin } = await find(repo.common, { path })
+  if (state === 'foreign') throw foreign({ path, repo: repo.cwd })
+  if (state === 'present') await outOfTheWay(root, path)
+  else if (await exists(path)) await rmdir(path)
+  if (admin) await registering(async () => repo.git(['worktree', 'remove', '--force', '--force', '--', await canonical(path)]))
+}

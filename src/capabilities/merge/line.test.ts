@@ -1,0 +1,228 @@
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { EFFECT_TIMES } from '../../kernel/effect.ts'
+import { openTestApp } from '../../testing/app.ts'
+import { deferred, until } from '../../testing/signals.ts'
+import { CheckingRunner, type Work, WorkGround } from '../../testing/work.ts'
+import { inOrder, MOST_PASSED_OVER } from './order.ts'
+
+/** Green: `red.txt` is not there, and neither are `left.txt` and `right.txt` both. */
+const CHECKS = 'ls; test ! -e red.txt && { test ! -e left.txt || test ! -e right.txt; }'
+
+class Ground extends WorkGround {
+  readonly runner: CheckingRunner
+
+  constructor(app: WorkGround['app'], runner: CheckingRunner) {
+    super(app)
+    this.runner = runner
+  }
+
+  approve({ task }: Work) {
+    return this.app.owner.call('review_decide', { task_id: task.id, decision: 'approve' })
+  }
+
+  async line() {
+    return (await this.app.owner.call('merge_status', { repo_id: this.repo })).lines[0]
+  }
+
+  async task({ task }: Work) {
+    return (await this.app.owner.call('task_get', { task_id: task.id })).task
+  }
+
+  files(branch: string): string[] {
+    return this.git(this.top, 'ls-tree', '--name-only', branch).split('\n')
+  }
+}
+
+async function ground(checks: string | undefined = CHECKS): Promise<Ground> {
+  const runner = new CheckingRunner()
+  const app = await openTestApp({ ports: { runner }, effectTimes: { ...EFFECT_TIMES, backOffMs: 1 } })
+  onTestFinished(() => app.close())
+  return new Ground(app, runner).prepare(checks ? { checks } : {})
+}
+
+const LINE = 'refs/signalbox/line/main'
+
+describe('the order', () => {
+  const waiting = (number: number, priority: number, passed_over = 0, state = 'waiting') =>
+    ({ number, priority, passed_over, state }) as Parameters<typeof inOrder>[0][number]
+
+  test('[ML1] is by priority, then first come, first served; what was begun goes on, and nobody is passed over for ever', () => {
+    const numbers = (...merges: ReturnType<typeof waiting>[]) => inOrder(merges).map(({ number }) => number)
+    expect(numbers(waiting(3, 1), waiting(1, 1), waiting(2, 2))).toEqual([2, 1, 3])
+    expect(numbers(waiting(1, 0, MOST_PASSED_OVER - 1), waiting(2, 3))).toEqual([2, 1])
+    expect(numbers(waiting(1, 0, MOST_PASSED_OVER), waiting(2, 3))).toEqual([1, 2])
+    expect(numbers(waiting(1, 3), waiting(2, 0, 0, 'checking'), waiting(3, 0, 99))).toEqual([2, 3, 1])
+  })
+
+  test('[ML1] holds while others come, and is shown', async () => {
+    const at = await ground()
+    const go = deferred()
+    at.runner.beforeCheck = () => go.promise
+    const low = await at.handedIn('low.txt', 'x', { priority: 'low' })
+    const [later, urgent] = [
+      await at.handedIn('later.txt', 'x', { priority: 'low' }),
+      await at.handedIn('urgent.txt', 'x', { priority: 'high' }),
+    ]
+    const submit = (work: Work) => at.app.owner.call('merge_submit', { task_id: work.task.id })
+    const first = await submit(low)
+    expect(first).toMatchObject({ state: 'waiting', target: 'main' })
+    await until(async () => (await at.line()).waiting[0]?.state === 'checking')
+    for (const work of [later, urgent]) await submit(work)
+    const { waiting } = await at.line()
+    expect(waiting.map(({ handle, position }: { handle: string; position: number }) => [position, handle])).toEqual([
+      [1, low.task.handle],
+      [2, urgent.task.handle],
+      [3, later.task.handle],
+    ])
+    expect(await submit(low)).toMatchObject({ merge_id: first.merge_id, state: 'checking' })
+    expect((await at.task(low)).attention).toBe('merge')
+    go.resolve()
+    await until(async () => (await at.line()).waiting.length === 0)
+    expect(at.landed('main').reverse()).toEqual([low, urgent, later].map(({ task }) => `${task.handle} ${task.title}`))
+    expect((await at.line()).ended.map(({ state }: { state: string }) => state)).toEqual(['landed', 'landed', 'landed'])
+  })
+})
+
+describe('what lands', () => {
+  test('[ML2] is green on the merged tree; what is red goes back to its worker with what was printed', async () => {
+    const at = await ground()
+    const [left, right] = [await at.handedIn('left.txt'), await at.handedIn('right.txt')]
+    expect(await at.approve(left)).toMatchObject({ status: 'merged' })
+    const before = at.git(at.top, 'rev-parse', LINE)
+    expect(await at.approve(right)).toMatchObject({ status: 'red', merged: false, message: expect.stringContaining('went back') })
+    expect(at.git(at.top, 'rev-parse', LINE, 'main')).toBe(`${before}\n${before}`)
+    expect((await at.task(right)).status).toBe('IN_PROGRESS')
+    const [letter] = (await at.letters(right.worker)).filter(({ subject }) => subject.startsWith('Checks failed'))
+    expect(letter?.body).toContain('left.txt')
+    expect((await at.line()).ended[0]).toMatchObject({ state: 'red', log: expect.stringContaining('right.txt') })
+    at.git(right.path, 'rm', '-q', 'right.txt')
+    at.commit(right.path, 'other.txt', 'x')
+    await at.handIn(right, 'without it')
+    expect(await at.approve(right)).toMatchObject({ status: 'merged' })
+    expect(at.files('main')).toEqual(['a.txt', 'left.txt', 'other.txt'])
+  })
+
+  test('[ML3] is asked once more when it is red, so that a check that fails by chance blames nobody', async () => {
+    const at = await ground()
+    const flag = join(at.app.folder, 'failed-once')
+    await at.app.owner.call('repo_update', { repo_id: at.repo, checks: `test -e '${flag}' || { touch '${flag}'; exit 1; }` })
+    expect(await at.approve(await at.handedIn('one.txt'))).toMatchObject({ status: 'merged' })
+    expect(at.runner.checks).toBe(2)
+  })
+
+  test('[ML4] waits while the branch itself is red: nobody who waits is to blame, and a person is told', async () => {
+    const at = await ground()
+    at.commit(at.top, 'red.txt', 'x')
+    const work = await at.handedIn('one.txt')
+    await at.app.owner.call('merge_submit', { task_id: work.task.id })
+    await until(async () => (await at.line()).held !== null)
+    expect(await at.line()).toMatchObject({ held: expect.stringContaining('main itself'), waiting: [{ state: 'waiting' }] })
+    expect(await at.task(work)).toMatchObject({ status: 'REVIEW', attention: 'human' })
+    expect((await at.app.owner.call('mail_inbox')).letters[0]).toMatchObject({ subject: 'Nothing lands on main', from_id: 'system' })
+    const held = { repo_id: at.repo, target: 'main' }
+    const agent = await at.app.agent('supervisor')
+    expect(await agent.refused('merge_retry', held)).toMatchObject({ code: 'PERMISSION_DENIED' })
+    at.git(at.top, 'rm', '-q', 'red.txt')
+    at.git(at.top, 'commit', '-q', '-m', 'mended')
+    await at.app.owner.call('merge_retry', held)
+    await until(async () => (await at.task(work)).status === 'DONE')
+    expect(await at.line()).toMatchObject({ held: null, waiting: [], behind: 0 })
+    expect(await at.app.owner.refused('merge_retry', held)).toMatchObject({ code: 'CONFLICT' })
+  })
+
+  test('[ML5] is checked again when people move the branch meanwhile, and takes nothing of theirs back', async () => {
+    const at = await ground()
+    const work = await at.handedIn('left.txt')
+    const moves = [() => at.commit(at.top, 'theirs.txt', 'x'), () => at.commit(at.top, 'more.txt', 'x')]
+    at.runner.beforeCheck = () => void moves.shift()?.()
+    expect(await at.approve(work)).toMatchObject({ status: 'merged' })
+    expect(at.runner.checks).toBe(3)
+    expect(at.files('main')).toEqual(['a.txt', 'left.txt', 'more.txt', 'theirs.txt'])
+    expect(at.git(at.top, 'status', '--porcelain')).toBe('')
+    // What the move brings may be what makes it red.
+    const other = await at.handedIn('another.txt')
+    at.runner.beforeCheck = () => {
+      at.runner.beforeCheck = () => {}
+      at.commit(at.top, 'right.txt', 'x')
+    }
+    await at.app.owner.call('merge_submit', { task_id: other.task.id })
+    await until(async () => (await at.line()).held !== null)
+    expect(at.landed('main')).toHaveLength(1)
+  })
+
+  test('[ML6] is followed by the branch where that harms nobody; repo_sync brings the rest', async () => {
+    const at = await ground()
+    const [one, two] = [await at.handedIn('one.txt'), await at.handedIn('two.txt')]
+    await at.approve(one)
+    expect(existsSync(join(at.top, 'one.txt'))).toBe(true)
+    writeFileSync(join(at.top, 'a.txt'), 'mine, not committed')
+    expect(await at.approve(two)).toMatchObject({ status: 'merged' })
+    expect(existsSync(join(at.top, 'two.txt'))).toBe(false)
+    expect(readFileSync(join(at.top, 'a.txt'), 'utf8')).toBe('mine, not committed')
+    const behind = await at.line()
+    expect(behind).toMatchObject({ behind: 1, behind_reason: expect.stringContaining(at.top) })
+    const sync = () => at.app.owner.call('repo_sync', { repo_id: at.repo })
+    expect(await sync()).toMatchObject({ branches: [{ target: 'main', behind: 1 }], message: expect.stringContaining('main is 1 behind') })
+    // Who begins now begins with what has landed, not with what the branch has.
+    const third = await at.begun('third')
+    expect(existsSync(join(third.path, 'two.txt'))).toBe(true)
+    at.git(at.top, 'checkout', '-q', '--', 'a.txt')
+    expect(await sync()).toMatchObject({ branches: [{ behind: 0, reason: null }], message: 'Everything is up to date.' })
+    expect(existsSync(join(at.top, 'two.txt'))).toBe(true)
+    expect(await at.line()).toMatchObject({ behind: 0, behind_reason: null })
+  })
+
+  test('[ML7] is what is still wanted: a task that was closed while it waited is taken out', async () => {
+    const at = await ground()
+    const go = deferred()
+    at.runner.beforeCheck = () => go.promise
+    const [first, closed] = [await at.handedIn('one.txt'), await at.handedIn('two.txt')]
+    for (const { task } of [first, closed]) await at.app.owner.call('merge_submit', { task_id: task.id })
+    await until(async () => (await at.line()).waiting[0]?.state === 'checking')
+    await at.app.owner.call('task_close', { task_id: closed.task.id, reason: 'not wanted' })
+    go.resolve()
+    await until(async () => (await at.line()).waiting.length === 0)
+    expect((await at.line()).ended.map(({ state }: { state: string }) => state)).toEqual(['withdrawn', 'landed'])
+    expect(at.landed('main')).toHaveLength(1)
+  })
+
+  test('[ML8] can be tried again by whoever decides, as it was approved', async () => {
+    const at = await ground()
+    const flag = join(at.app.folder, 'service-is-up')
+    await at.app.owner.call('repo_update', { repo_id: at.repo, checks: `test ! -e one.txt || test -e '${flag}'` })
+    const work = await at.handedIn('one.txt')
+    const again = { task_id: work.task.id }
+    expect(await at.app.owner.refused('merge_retry', again)).toMatchObject({ code: 'RESOURCE_NOT_FOUND' })
+    expect(await at.approve(work)).toMatchObject({ status: 'red' })
+    expect(await at.app.owner.refused('merge_retry', again, { actFor: work.worker })).toMatchObject({ code: 'PERMISSION_DENIED' })
+    at.commit(work.path, 'late.txt', 'nobody has seen it')
+    writeFileSync(flag, '')
+    await at.app.owner.call('merge_retry', again)
+    await until(async () => (await at.task(work)).status === 'DONE')
+    expect(at.files('main')).toEqual(['a.txt', 'one.txt'])
+    expect(await at.app.owner.refused('merge_retry', again)).toMatchObject({ code: 'CONFLICT', message: expect.stringContaining('landed') })
+  })
+
+  test('[ML9] is found again after a restart in the middle of its checks, which are not begun anew', async () => {
+    const at = await ground()
+    const go = deferred()
+    at.runner.beforeCheck = () => go.promise
+    const work = await at.handedIn('one.txt')
+    await at.app.owner.call('merge_submit', { task_id: work.task.id })
+    await until(async () => (await at.line()).waiting[0]?.state === 'checking')
+    await at.app.reopen()
+    go.resolve()
+    await until(async () => (await at.task(work)).status === 'DONE')
+    expect(at.runner.checks).toBe(1)
+    expect(at.landed('main')).toHaveLength(1)
+  })
+
+  test('[ML10] needs no checks where a repository has none', async () => {
+    const at = await ground('')
+    expect(await at.approve(await at.handedIn('one.txt'))).toMatchObject({ status: 'merged' })
+    rmSync(join(at.top, 'one.txt'))
+    expect(at.runner.checks).toBe(0)
+  })
+})

@@ -1,0 +1,107 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { RunSpec } from '../ports/runner.ts'
+import type { TestApp } from './app.ts'
+import { FakeRunner } from './fakes/runs.ts'
+import { until } from './signals.ts'
+
+export interface Work {
+  // biome-ignore lint/suspicious/noExplicitAny: tests read the answer's fields by name
+  task: any
+  path: string
+  worker: string
+}
+
+/** A real repository, and tasks with worktrees in it whose workers are played. */
+export class WorkGround {
+  readonly app: TestApp
+  readonly top: string
+  repo = ''
+
+  constructor(app: TestApp) {
+    this.app = app
+    this.top = join(app.folder, 'web')
+  }
+
+  async prepare(repo: { checks?: string } = {}): Promise<this> {
+    mkdirSync(this.top)
+    this.git(this.top, 'init', '-q', '-b', 'main')
+    this.commit(this.top, 'a.txt', 'one\n')
+    this.repo = (await this.app.owner.call('repo_add', { path: this.top, project_id: await this.app.project(), ...repo })).repo_id
+    return this
+  }
+
+  git(cwd: string, ...args: string[]): string {
+    return execFileSync('git', ['-c', 'user.name=ann', '-c', 'user.email=a@b', ...args], { cwd, stdio: 'pipe' })
+      .toString()
+      .trim()
+  }
+
+  commit(cwd: string, file: string, text: string): string {
+    writeFileSync(join(cwd, file), text)
+    this.git(cwd, 'add', '-A')
+    this.git(cwd, 'commit', '-q', '-m', 'work')
+    return this.git(cwd, 'rev-parse', 'HEAD')
+  }
+
+  /** A task with a worktree, and the worker who is at work in it. */
+  async begun(title = 'Do it', fields: object = {}): Promise<Work> {
+    const { app } = this
+    const task = await app.task({ title, ...fields })
+    await app.owner.call('job_submit', { task_id: task.id, action: 'start_agent', harness: 'fake' })
+    await until(async () => (await app.owner.call('run_list', { task_id: task.id })).runs[0]?.state === 'running')
+    const made = (await app.events({ type: 'work.made' })).find((event) => event.task === task.id)
+    const { assignee_id } = (await app.owner.call('task_get', { task_id: task.id })).task
+    return { task, path: String(made?.data.path), worker: assignee_id }
+  }
+
+  /** … that has handed in one file. */
+  async handedIn(file: string, text = 'x\n', fields: object = {}): Promise<Work> {
+    const work = await this.begun(file, fields)
+    this.commit(work.path, file, text)
+    await this.handIn(work, `${file} is there`)
+    return work
+  }
+
+  async handIn({ task, worker }: Work, summary: string): Promise<void> {
+    await this.app.owner.call('review_request', { task_id: task.id, summary }, { actFor: worker })
+  }
+
+  /** Subjects of what landed on a branch, newest first. */
+  landed(branch: string): string[] {
+    return this.git(this.top, 'log', '--format=%s', '--grep=^Signalbox-Task: ', branch).split('\n').filter(Boolean)
+  }
+
+  async letters(to: string): Promise<{ subject: string; body: string; from_id: string }[]> {
+    return (await this.app.owner.call('mail_inbox', {}, { actFor: to })).letters
+  }
+}
+
+/** Agents are played; the checks of a merge are really run. */
+export class CheckingRunner extends FakeRunner {
+  /** Before each of them begins. */
+  beforeCheck: (spec: RunSpec) => void | Promise<void> = () => {}
+  checks = 0
+
+  override async start(run: string, spec: RunSpec) {
+    const known = this.runs.get(run)?.spec !== undefined
+    const started = await super.start(run, spec)
+    if (known || !run.startsWith('check-')) return started
+    this.checks++
+    void this.#check(run, spec)
+    return started
+  }
+
+  async #check(run: string, spec: RunSpec): Promise<void> {
+    await this.beforeCheck(spec)
+    const [program, ...args] = spec.argv
+    const child = spawn(program, args, { cwd: spec.cwd, stdio: ['ignore', 'pipe', 'pipe'] })
+    const printed: Buffer[] = []
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (bytes) => printed.push(bytes))
+    child.on('close', (code) => {
+      this.runs.get(run)?.frames.push({ stream: 'out', at: Date.now(), bytes: Buffer.concat(printed) })
+      this.exit(run, code)
+    })
+  }
+}
