@@ -4,6 +4,7 @@ import { approval } from './approval/index.ts'
 import { effect } from './effect/index.ts'
 import { epic, epicAttention, epicFacts, wakeAgent } from './epic/index.ts'
 import { escalation } from './escalation/index.ts'
+import { feedback, feedbackAttention } from './feedback/index.ts'
 import { aboutAgents, job, jobAttention, livingRun, whenPresenceChanges } from './job/index.ts'
 import { mail, presenceChanged as tellOfLetters, wakers } from './mail/index.ts'
 import { merge, reviewAttention } from './merge/index.ts'
@@ -29,6 +30,7 @@ const all = [
   merge,
   session,
   epic,
+  feedback,
   effect,
   escalation,
   system((): Record<string, SettingDefinition> => settingDefinitions),
@@ -38,7 +40,7 @@ export const capabilities: Capability[] = all
 
 askAboutAgents(aboutAgents)
 askForTerminals(terminalOf)
-askForAttention(reviewAttention, epicAttention, jobAttention, sessionAttention)
+askForAttention(feedbackAttention, reviewAttention, epicAttention, jobAttention, sessionAttention)
 askForEpics(epicFacts)
 askForPullRequests(pullRequestOf)
 inUse.push(livingRun, openSession)

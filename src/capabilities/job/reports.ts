@@ -13,7 +13,7 @@ import { admit, again, cancelJob, over } from './admission.ts'
 import { overBudget, overrun } from './budget.ts'
 import { admitLater, forgetRun, settleRun } from './effects.ts'
 import { presenceChanged } from './presence.ts'
-import { aboutJob, aboutRun, askToStop, endFor, isSaid, jobHandle, putBack } from './rules.ts'
+import { aboutJob, aboutRun, endFor, isSaid, jobHandle, letEnd, putBack } from './rules.ts'
 import { jobPaused, MICROS, OPEN_STATES, runEnded, runProgressed, runStarted } from './schema.ts'
 import { type Next, whatNext } from './settle.ts'
 import { type JobRow, jobStore, type RunRow, runStore, type TurnUsage, usageStore } from './store.ts'
@@ -211,10 +211,7 @@ export const reported = defineTool({
   description: 'It gets a moment to end by itself; then it is ended.',
   input: z.strictObject({ task_id: z.string() }),
   async run(ctx, { task_id }) {
-    const run = await runStore(ctx.tx).livingOf(task_id)
-    if (run?.kind !== 'agent' || run.reported) return {}
-    await runStore(ctx.tx).update(run.id, { reported: 1 })
-    await askToStop(ctx, run, 'stopped', ctx.setting<number>('runs.linger_seconds') * 1_000)
+    await letEnd(ctx, task_id)
     return {}
   },
 })

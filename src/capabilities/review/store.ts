@@ -104,6 +104,7 @@ export interface PrRow {
 }
 
 interface Tables {
+  tasks: { id: string; status: string; deleted_at: number | null; reviews_task_id: string | null }
   reviews: ReviewRow
   feedbacks: FeedbackRow
   pull_requests: PrRow
@@ -118,6 +119,28 @@ export function reviewStore(tx: Tx) {
     ofTask: (task: string) => db.selectFrom('reviews').selectAll().where('task_id', '=', task).orderBy('round').execute(),
     /** The round that the reviewer who runs on this task was started for. */
     ofReviewer: (task: string) => db.selectFrom('reviews').selectAll().where('reviewer_task_id', '=', task).executeTakeFirst(),
+    /** Tasks of which something may be to do: open ones, those with a reviewer, and what was given up and not cleaned. */
+    unsettled: async () => {
+      const open = await db
+        .selectFrom('reviews as r')
+        .innerJoin('tasks as t', 't.id', 'r.task_id')
+        .select('r.task_id')
+        .where((eb) =>
+          eb.or([
+            eb.and([eb('t.status', 'in', ['IN_PROGRESS', 'REVIEW']), eb('t.deleted_at', 'is', null)]),
+            eb.and([eb('r.abandoned_at', 'is not', null), eb('r.cleaned_at', 'is', null)]),
+          ]),
+        )
+        .execute()
+      const read = await db
+        .selectFrom('tasks')
+        .select('reviews_task_id')
+        .where('reviews_task_id', 'is not', null)
+        .where('status', '!=', 'DONE')
+        .where('deleted_at', 'is', null)
+        .execute()
+      return [...new Set([...open.map(({ task_id }) => task_id), ...read.map(({ reviews_task_id }) => reviews_task_id as string)])]
+    },
     /** The last round of each. */
     latest: async (tasks: string[]) => {
       if (!tasks.length) return []
