@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { dialects } from '../dialects/index.ts'
-import { reaches } from '../kernel/policy.ts'
+import { globMatches, ROLES, reaches } from '../kernel/policy.ts'
 import { Registry } from '../kernel/registry.ts'
 import { defineTool } from '../kernel/tool.ts'
 import { openTestApp } from '../testing/app.ts'
@@ -88,7 +88,10 @@ describe('declarations', () => {
   })
 
   test('[K30] the list of a worker is lean', () => {
-    const may = (tool: (typeof tools)[number]) => !tool.internal && tool.by === undefined && reaches('pair_worker', tool.profile)
+    const { profile, deny } = ROLES.worker
+    const denied = (name: string) => deny.some((glob) => globMatches(glob, name))
+    const may = (tool: (typeof tools)[number]) =>
+      !tool.internal && tool.by === undefined && reaches(profile, tool.profile) && !denied(tool.name)
     const list = tools.filter(may).map(({ name, description, inputJson }) => ({ name, description, inputJson }))
     const tokens = JSON.stringify(list).length / 4
     expect(tokens).toBeLessThan(8_200)

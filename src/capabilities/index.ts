@@ -4,11 +4,12 @@ import { approval } from './approval/index.ts'
 import { effect } from './effect/index.ts'
 import { epic, epicAttention, epicFacts, leftAttention, wakeAgent } from './epic/index.ts'
 import { escalation } from './escalation/index.ts'
+import { feedback, feedbackAttention } from './feedback/index.ts'
 import { aboutAgents, job, jobAttention, livingRun, whenPresenceChanges } from './job/index.ts'
 import { mail, presenceChanged as tellOfLetters, wakers } from './mail/index.ts'
 import { merge, reviewAttention } from './merge/index.ts'
 import { project } from './project/index.ts'
-import { closePrOf, pullRequestOf, review } from './review/index.ts'
+import { closePr, pullRequestOf, review } from './review/index.ts'
 import { openSession, session, sessionAttention, terminalOf } from './session/index.ts'
 import { system } from './system/index.ts'
 import { askForAttention, askForEpics, task, whenTaskEnds } from './task/index.ts'
@@ -29,6 +30,7 @@ const all = [
   merge,
   session,
   epic,
+  feedback,
   effect,
   escalation,
   system((): Record<string, SettingDefinition> => settingDefinitions),
@@ -38,11 +40,11 @@ export const capabilities: Capability[] = all
 
 askAboutAgents(aboutAgents)
 askForTerminals(terminalOf)
-askForAttention(leftAttention, reviewAttention, epicAttention, jobAttention, sessionAttention)
+askForAttention(feedbackAttention, leftAttention, reviewAttention, epicAttention, jobAttention, sessionAttention)
 askForEpics(epicFacts)
 askForPullRequests(pullRequestOf)
 inUse.push(livingRun, openSession)
-whenTaskEnds.push(closePrOf)
+whenTaskEnds.push((ctx, task) => closePr(ctx, task, task.closed_reason ?? 'Its task is gone.'))
 whenPresenceChanges.push(tellOfLetters)
 wakers.push(wakeAgent)
 

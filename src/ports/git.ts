@@ -94,6 +94,16 @@ export interface FileText {
   cut: boolean
 }
 
+/** A file that is to be a commit of its own on the branch of a place. */
+export interface Delivery {
+  /** Below a folder, in plain words: `.signalbox/feedback/1.md`. */
+  path: string
+  text: string
+  message: string
+  /** Trailers by name; the commit is known again by them. */
+  trailers: Record<string, string>
+}
+
 export interface NewBranch {
   repo: string
   branch: string
@@ -209,6 +219,11 @@ export interface Git {
    */
   scratch(repo: string, name: string, commit: string): Promise<{ path: string }>
   dropScratch(repo: string, name: string): Promise<void>
+  /**
+   * One commit with one file, on the branch of the place, and the file in the place where that is there. Whatever else is changed
+   * or staged there stays as it is. Refuses (`busy`) a branch that is checked out elsewhere, and a place that is not on its branch.
+   */
+  deliver(place: Place, delivery: Delivery): Promise<{ commit: string }>
   /** On disk, without what it shares with the repository. */
   size(place: Place): Promise<number>
 }

@@ -1,6 +1,7 @@
 import { realpathSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { type Git, GitRefusal, type Place } from '../../ports/git.ts'
+import { deliver } from './deliver.ts'
 import { diffOfBranch, diffOfPlace, forkOf } from './diff.ts'
 import { fileBelow, sizeOf } from './files.ts'
 import { follow } from './follow.ts'
@@ -107,6 +108,8 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
       const repo = await openRepo(open, wanted.repo)
       return { head: await alone(turns, repo.common, lockWaitMs, () => ensure(repo, wanted, lockWaitMs)) }
     },
+    deliver: (place, delivery) =>
+      at(place, async (repo) => deliver(open, repo, place, await find(repo.common, place), delivery, lockWaitMs)),
     line: async (of) => {
       checkLine(of)
       return lineHead(await openRepo(open, of.repo), of, seen, lockWaitMs)

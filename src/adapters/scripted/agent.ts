@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { Ears } from './ears.ts'
 import { ENV, type Printed } from './protocol.ts'
-import { defaultScript, parseScript, type ScriptStep, scriptIn } from './script.ts'
+import { defaultReview, defaultScript, parseScript, type ScriptStep, scriptIn } from './script.ts'
 import { type Life, Over, perform } from './steps.ts'
 import { type Fields, Tools } from './tools.ts'
 import { Worktree } from './worktree.ts'
@@ -33,7 +33,7 @@ class Agent {
       print,
       turn: (is) => this.#turn(is),
     }
-    const script = readScript(worktree, task)
+    const script = readScript(worktree, task, me.role === 'reviewer')
     print({ type: 'ready', session: life.task?.id ?? life.me.id })
     return this.#play(life, script)
   }
@@ -79,14 +79,15 @@ class Agent {
   }
 }
 
-function readScript(worktree: Worktree, task: Fields | undefined): ScriptStep[] {
+function readScript(worktree: Worktree, task: Fields | undefined, reviews: boolean): ScriptStep[] {
   const given = process.env[ENV.script]
   if (given) return parseScript(readFileSync(given, 'utf8'))
   const file = process.env[ENV.file]
   if (file) return parseScript(worktree.read(file))
   if (!task) throw new Error('There is neither a script nor a task.')
   const block = scriptIn(task.description)
-  return block === undefined ? defaultScript(task as { handle: string; title: string }) : parseScript(block)
+  if (block !== undefined) return parseScript(block)
+  return reviews ? defaultReview() : defaultScript(task as { handle: string; title: string })
 }
 
 /** Only reads: what is asked before the script is known. */

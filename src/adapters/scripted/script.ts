@@ -139,3 +139,9 @@ export function defaultScript(task: { handle: string; title: string }): ScriptSt
   ]
   return steps.map((step, index) => parseStep(step, String(index + 1)))
 }
+
+/** The same for one who reviews: what was handed in has been committed, and that is all that it can tell. */
+export function defaultReview(): ScriptStep[] {
+  const steps = [{ say: 'I have read it.' }, { call: { tool: 'review_decide', arguments: { decision: 'approve' } } }]
+  return steps.map((step, index) => parseStep(step, String(index + 1)))
+}

@@ -13,6 +13,9 @@ interface Run {
   state: string
 }
 
+/** For a time that has not come. */
+const LATER = ['run.forget', 'run.stop', 'review.time_out']
+
 /** An epic that was begun, with agents whose lives the test plays. */
 class Ground {
   readonly app: TestApp
@@ -90,7 +93,7 @@ class Ground {
     await this.reconcile()
     await until(async () => {
       const { effects } = await this.app.owner.call('effect_list', { states: ['waiting', 'running'] })
-      return effects.every(({ type }: { type: string }) => type === 'run.forget' || type === 'run.stop')
+      return effects.every(({ type }: { type: string }) => LATER.includes(type))
     })
     await this.reconcile()
   }

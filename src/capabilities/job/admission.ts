@@ -3,7 +3,7 @@ import { iso } from '../../kernel/schema.ts'
 import type { RunContext } from '../../kernel/tool.ts'
 import { agentStore, createAgent } from '../agent/index.ts'
 import { takeTurn } from '../handle.ts'
-import { giveTo, type TaskRow, taskStore, transition } from '../task/index.ts'
+import { giveTo, isDuty, type TaskRow, taskStore, transition } from '../task/index.ts'
 import { planWork } from '../work/index.ts'
 import { approvalsFor } from './approvals.ts'
 import { type Allowance, allowance, allowanceOf, leftOf } from './budget.ts'
@@ -89,8 +89,7 @@ async function lastRun(ctx: RunContext, job: JobRow): Promise<RunRow | undefined
 
 /** The same identity in every life of a task; its token is a new one each time. */
 async function workerFor(ctx: RunContext, task: TaskRow, last: RunRow | undefined): Promise<string> {
-  // Whoever leads an epic is named before the first run.
-  const before = task.lead ? task.assignee_id : last?.agent_id
+  const before = isDuty(task) ? task.assignee_id : last?.agent_id
   const known = before ? await agentStore(ctx.tx).agent(before) : undefined
   const agent = known ?? (await createAgent(ctx, { role: 'worker', project_id: task.project_id }))
   if (task.assignee_id !== agent.id) await giveTo(ctx, task, agent)

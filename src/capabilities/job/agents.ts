@@ -4,7 +4,7 @@ import type { Tx } from '../../kernel/storage.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { type AgentFacts, type AgentRow, AgentView, agentStore, agentView, factsOf } from '../agent/index.ts'
 import { AgentId } from '../ids.ts'
-import { handleOf, type TaskRow, taskStore } from '../task/index.ts'
+import { handleOf, isDuty, type TaskRow, taskStore } from '../task/index.ts'
 import { workOf } from '../work/index.ts'
 import { cancelJob } from './admission.ts'
 import { presenceOf } from './presence.ts'
@@ -73,7 +73,7 @@ async function managed(ctx: RunContext, id: string): Promise<{ agent: AgentRow; 
   const agent = await agentStore(ctx.tx).agent(id)
   if (!agent) throw refuse('AGENT_NOT_FOUND', `There is no agent "${id}".`, { next_tool: 'agent_list', next_arguments: {} })
   const task = agent.task_id ? await taskStore(ctx.tx).find(agent.task_id) : undefined
-  if (task?.lead || (await presenceOf(ctx.tx, agent.id))) return { agent, task }
+  if ((task && isDuty(task)) || (await presenceOf(ctx.tx, agent.id))) return { agent, task }
   throw notOurs(agent)
 }
 
@@ -105,7 +105,7 @@ export async function aboutAgents(view: Tx, agents: AgentRow[]): Promise<Map<str
 async function about(view: Tx, agent: AgentRow): Promise<AgentFacts> {
   const [task, work] = agent.task_id ? [await taskStore(view).find(agent.task_id), await workOf(view, agent.task_id)] : []
   const last = await runStore(view).lastOfAgent(agent.id)
-  const managed = last !== undefined || task?.lead === 1
+  const managed = last !== undefined || (task !== undefined && isDuty(task))
   const session = managed && task ? handleOf(task) : null
   const place = { worktree: work?.path ?? null, branch: work?.branch ?? null, session }
   if (!managed) return { state: task?.status === 'REVIEW' ? 'WAITING_REVIEW' : undefined, managed, ...place }

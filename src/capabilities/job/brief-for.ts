@@ -2,7 +2,8 @@ import type { EffectContext } from '../../kernel/effect.ts'
 import type { Place } from '../../ports/git.ts'
 import { agentStore } from '../agent/index.ts'
 import { projectStore } from '../project/index.ts'
-import { epicOf, handleOf, taskStore } from '../task/index.ts'
+import { reviewStore } from '../review/index.ts'
+import { epicOf, handleOf, type TaskRow, taskStore } from '../task/index.ts'
 import { workOf } from '../work/index.ts'
 import { brief } from './brief.ts'
 import type { JobArguments } from './rules.ts'
@@ -52,8 +53,16 @@ export async function briefOn(
     houseRules: await present(ctx, place),
     checks: repo?.checks ?? null,
     leads: task.lead ? await epicOf(view, task) : undefined,
+    reviews: await reviewedOn(ctx, task),
     ...more,
   })
+}
+
+/** What the agent of the task was started to review. */
+async function reviewedOn({ view }: EffectContext, { id, reviews_task_id }: TaskRow) {
+  const reviewed = reviews_task_id ? await taskStore(view).find(reviews_task_id) : undefined
+  const round = reviewed && (await reviewStore(view).ofReviewer(id))
+  return round && { handle: handleOf(reviewed), round: round.round }
 }
 
 async function nameOf(ctx: EffectContext, id: string): Promise<string> {

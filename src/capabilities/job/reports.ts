@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { refuse } from '../../kernel/error.ts'
+import { Refusal, refuse } from '../../kernel/error.ts'
 import { redactText } from '../../kernel/redact.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { HarnessEvent, type Step } from '../../ports/harness.ts'
@@ -7,13 +7,13 @@ import { EXIT_REASONS } from '../../ports/runner.ts'
 import { admitToken, agentStore, endToken } from '../agent/index.ts'
 import { type ApprovalRow, approvalHandle, arrived, ask, passOn, type Question, withdrawAll } from '../approval/index.ts'
 import { requestReview, reviewsOf } from '../review/index.ts'
-import { taskStore } from '../task/index.ts'
+import { isDuty, taskStore } from '../task/index.ts'
 import { record, type Said } from '../transcript/index.ts'
 import { admit, again, cancelJob, over } from './admission.ts'
 import { overBudget, overrun } from './budget.ts'
 import { admitLater, forgetRun, settleRun } from './effects.ts'
 import { presenceChanged } from './presence.ts'
-import { aboutJob, aboutRun, askToStop, endFor, isSaid, jobHandle, putBack } from './rules.ts'
+import { aboutJob, aboutRun, endFor, isSaid, jobHandle, letEnd, putBack } from './rules.ts'
 import { jobPaused, MICROS, OPEN_STATES, runEnded, runProgressed, runStarted } from './schema.ts'
 import { type Next, whatNext } from './settle.ts'
 import { type JobRow, jobStore, type RunRow, runStore, type TurnUsage, usageStore } from './store.ts'
@@ -211,10 +211,7 @@ export const reported = defineTool({
   description: 'It gets a moment to end by itself; then it is ended.',
   input: z.strictObject({ task_id: z.string() }),
   async run(ctx, { task_id }) {
-    const run = await runStore(ctx.tx).livingOf(task_id)
-    if (run?.kind !== 'agent' || run.reported) return {}
-    await runStore(ctx.tx).update(run.id, { reported: 1 })
-    await askToStop(ctx, run, 'stopped', ctx.setting<number>('runs.linger_seconds') * 1_000)
+    await letEnd(ctx, task_id)
     return {}
   },
 })
@@ -258,7 +255,7 @@ async function nextOf(ctx: RunContext, job: JobRow, run: RunRow, work: Left): Pr
     lives: Math.max(1, lives.length),
     mostLives: ctx.setting('runs.max_lives'),
     backOffMs: ctx.setting<number>('runs.back_off_seconds') * 1_000,
-    leads: task?.lead === 1,
+    duty: task !== undefined && isDuty(task),
     cancelAsked: job.cancel_asked_at !== null,
     movedTo: task && task.status !== 'IN_PROGRESS' ? task.status : undefined,
     reported: reviews.some((round) => round.requested_by === run.agent_id && round.requested_at >= run.created_at),
@@ -279,8 +276,8 @@ async function follow(ctx: RunContext, job: JobRow, run: RunRow, next: Next): Pr
 async function handIn(ctx: RunContext, run: RunRow, summary: string): Promise<boolean> {
   const task = await taskStore(ctx.tx).find(run.task_id)
   if (task?.status !== 'IN_PROGRESS') return false
-  await requestReview(ctx, task, { summary, requested_by: run.agent_id ?? ctx.principal.id })
-  return true
+  const round = await requestReview(ctx, task, { summary, requested_by: run.agent_id ?? ctx.principal.id })
+  return !(round instanceof Refusal)
 }
 
 async function settleChecks(ctx: RunContext, job: JobRow, run: RunRow): Promise<void> {

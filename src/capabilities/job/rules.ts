@@ -65,6 +65,14 @@ export async function askToStop(ctx: RunContext, run: RunRow, why: 'stopped' | '
   ctx.enqueue(stopRun({ run_id: run.id, why }, delayMs ? { delayMs } : { queue: run.id }))
 }
 
+/** Whoever is at work on the task has done all that it had to: it gets a moment to end by itself; then it is ended. */
+export async function letEnd(ctx: RunContext, taskId: string): Promise<void> {
+  const run = await runStore(ctx.tx).livingOf(taskId)
+  if (run?.kind !== 'agent' || run.reported) return
+  await runStore(ctx.tx).update(run.id, { reported: 1 })
+  await askToStop(ctx, run, 'stopped', ctx.setting<number>('runs.linger_seconds') * 1_000)
+}
+
 /** It has used what it may. */
 export async function endFor(ctx: RunContext, run: RunRow, reason: string): Promise<void> {
   if (run.stop_asked !== null) return

@@ -20,8 +20,8 @@ export interface Ending {
   cancelAsked: boolean
   /** It asked for review: what comes of the task is no longer its matter. */
   reported: boolean
-  /** It leads an epic: it has done what there was to do, and is started again when there is more. */
-  leads: boolean
+  /** It leads an epic, or reviews: it has done what there was to do, and has nothing to hand in. */
+  duty: boolean
   /** Whether there is still something to be done on the task. */
   taskOpen: boolean
   now: number
@@ -53,7 +53,7 @@ const LIMIT_REASONS: Record<string, string> = {
  * | at a limit                                            | failed, with the limit                            |
  * | because the provider gives no more                    | parked until the provider does                    |
  * | and its worktree cannot be looked at                  | failed, with the reason                           |
- * | by itself and well, and leads an epic                 | succeeded: it waits                               |
+ * | by itself and well, and leads or reviews               | succeeded: it waits                               |
  * | by itself and well, with work to show                 | succeeded: the work is handed in for it           |
  * | by itself and well, with nothing to show of its own   | failed                                            |
  * | as the life before it, and nothing changed meanwhile  | failed: it would only do so again                 |
@@ -74,7 +74,7 @@ export function whatNext(ending: Ending): Next {
   if (run.resets_at !== null) return { next: 'parked', at: run.resets_at, reason: `${failure} It goes on at ${iso(run.resets_at)}.` }
   if (work.problem) return { next: 'failed', code: null, reason: work.problem }
   const commits = `${counted(work.ahead, 'commit')}${work.dirty ? ` and ${counted(work.dirty, 'changed file')} that it did not commit` : ''}`
-  if (run.ok === 1 && ending.leads) return { next: 'succeeded' }
+  if (run.ok === 1 && ending.duty) return { next: 'succeeded' }
   if (run.ok === 1) {
     const unchanged = ending.foundAs === work.fingerprint
     if (work.ahead && !unchanged)
@@ -85,7 +85,7 @@ export function whatNext(ending: Ending): Next {
   if (sameAgain(ending)) return { next: 'failed', code: null, reason: `Twice the same, and nothing changed in between: ${failure}` }
   if (ending.lives >= ending.mostLives) {
     const reason = `It died ${ending.lives} times, at last so: ${failure}`
-    return { next: 'failed', code: null, reason, ...(work.ahead && !ending.leads ? { review: `${reason} It left ${commits}.` } : {}) }
+    return { next: 'failed', code: null, reason, ...(work.ahead && !ending.duty ? { review: `${reason} It left ${commits}.` } : {}) }
   }
   const at = ending.now + ending.backOffMs * 2 ** (ending.lives - 1)
   return { next: 'again', at, reason: failure }

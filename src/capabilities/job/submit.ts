@@ -236,7 +236,7 @@ export async function tellAgent(ctx: RunContext, run: RunRow, message: string): 
 export async function beginWork(
   ctx: RunContext,
   task: TaskRow,
-  given: Pick<JobArguments, 'harness' | 'model' | 'message'>,
+  given: Pick<JobArguments, 'harness' | 'model' | 'message' | 'repo_id'>,
 ): Promise<JobRow | Refusal> {
   const resumes = (await runStore(ctx.tx).ofTask(task.id, undefined, 50)).some((run) => run.kind === 'agent')
   const action = resumes ? 'resume_agent' : 'start_agent'

@@ -2,11 +2,11 @@ import { z } from 'zod'
 import { Refusal, refuse } from '../../kernel/error.ts'
 import { defineTool, type LookContext, type RunContext, type WatchContext } from '../../kernel/tool.ts'
 import { TaskId } from '../ids.ts'
-import { prStore, prUrl, type ReviewRow, reviewStore } from '../review/index.ts'
-import { about, Body, handleOf, requireTask, type TaskRow } from '../task/index.ts'
+import { feedbackStore, prStore, prUrl, type ReviewRow, reviewStore } from '../review/index.ts'
+import { about, Body, handleOf, isDuty, requireTask, type TaskRow } from '../task/index.ts'
 import { placeOf, workOf } from '../work/index.ts'
 import { enterLine } from './line.ts'
-import { back, checkMayDecide, currentRound } from './rules.ts'
+import { back, checkMayDecide, currentRound, reviewedBy } from './rules.ts'
 import { Decision, ENDS, reviewDecided } from './schema.ts'
 import { MERGE_STATES, type MergeRow, mergeStore } from './store.ts'
 import '../../ports/daemon.ts'
@@ -14,7 +14,7 @@ import '../../ports/daemon.ts'
 const MERGE_MS = 120_000
 
 const Decided = z.strictObject({
-  task_id: TaskId,
+  task_id: TaskId.optional().describe('Default: the work that you were started to review'),
   decision: Decision,
   feedback: Body.optional().describe('What is to be changed; needed with request_changes'),
 })
@@ -42,17 +42,23 @@ export const decide = defineTool({
   }),
   example: { task_id: 'T-1', decision: 'request_changes', feedback: 'A wrong passkey is not refused yet.' },
   impact: 'write',
-  profile: 'operator',
-  prepare: (ctx, { task_id, decision }) => (decision === 'approve' ? headOf(ctx, task_id) : Promise.resolve({ head: null })),
+  // A reviewer is no operator, and what it reviews is not its own task: checkMayDecide says who may.
+  profile: 'pair_worker',
+  scope: 'open',
+  async prepare(ctx, { task_id, decision }) {
+    const id = task_id ?? (await reviewedBy(ctx.view, ctx.principal))
+    return id && decision === 'approve' ? headOf(ctx, id) : { head: null }
+  },
   async run(ctx: RunContext, { task_id, decision, feedback }: z.output<typeof Decided>, seen?: { head: string | null }) {
     const handedIn = await toDecide(ctx, task_id)
     if (handedIn instanceof Refusal) return handedIn
     const { task, round } = handedIn
-    if (decision === 'request_changes') return sendBack(ctx, task, round, feedback)
+    const begun = { task_id: task.id, review_id: round.id }
+    if (decision === 'request_changes') return (await sendBack(ctx, task, round, feedback)) ?? begun
     const merge = await approve(ctx, task, round, seen?.head ?? null)
-    return merge instanceof Refusal ? merge : { review_id: round.id }
+    return merge instanceof Refusal ? merge : begun
   },
-  watch: (ctx, { task_id, decision }, { review_id }: { review_id: string }) => outcome(ctx, task_id, decision, review_id),
+  watch: (ctx, { decision }, begun: { task_id: string; review_id: string }) => outcome(ctx, begun.task_id, decision, begun.review_id),
 })
 
 export const submit = defineTool({
@@ -75,20 +81,27 @@ export const submit = defineTool({
   },
 })
 
-async function toDecide(ctx: RunContext, task_id: string): Promise<{ task: TaskRow; round: ReviewRow } | Refusal> {
-  const task = await requireTask(ctx, task_id)
+/** The round that the caller may decide about. */
+export async function toDecide(ctx: RunContext, task_id: string | undefined): Promise<{ task: TaskRow; round: ReviewRow } | Refusal> {
+  const id = task_id ?? (await reviewedBy(ctx.tx, ctx.principal))
+  if (!id) return refuse('INVALID_INPUT', 'Which task? Give task_id.', { next_tool: 'review_queue', next_arguments: {} })
+  const task = await requireTask(ctx, id)
   const denied = checkMayDecide(ctx.principal, task, (await reviewStore(ctx.tx).ofTask(task.id)).at(-1))
   if (denied) return denied
-  if (task.lead || task.status !== 'REVIEW')
+  if (isDuty(task) || task.status !== 'REVIEW')
     return refuse('INVALID_TRANSITION', `${handleOf(task)} is ${task.status}: there is nothing to decide about.`, {
       next_tool: 'review_queue',
       next_arguments: {},
     })
+  if (await feedbackStore(ctx.tx).sendingOf(task.id))
+    return refuse('CONFLICT', `Feedback on ${handleOf(task)} is on its way to its worker.`, { hint: 'It goes back by that.' })
   return { task, round: await currentRound(ctx, task) }
 }
 
-/** What is approved is what is there now: a worker that commits once more does not slip that in. */
+/** What is approved is what is there now, or what its reviewer began at: a worker that commits once more does not slip that in. */
 async function headOf(ctx: LookContext, taskId: string): Promise<{ head: string | null }> {
+  const { role, scope } = ctx.principal
+  if (role === 'reviewer' && scope.task) return { head: (await workOf(ctx.view, scope.task))?.base_commit ?? null }
   const work = await workOf(ctx.view, taskId)
   const place = work && (await placeOf(ctx.view, work))
   if (!place || !work.base_commit) return { head: null }
@@ -115,12 +128,7 @@ async function approve(ctx: RunContext, task: TaskRow, round: ReviewRow, head: s
   return enterLine(ctx, task, work, { review_id: round.id, head_commit: head })
 }
 
-async function sendBack(
-  ctx: RunContext,
-  task: TaskRow,
-  round: ReviewRow,
-  feedback: string | undefined,
-): Promise<{ review_id: string } | Refusal> {
+async function sendBack(ctx: RunContext, task: TaskRow, round: ReviewRow, feedback: string | undefined): Promise<Refusal | undefined> {
   if (!feedback) return refuse('INVALID_INPUT', 'What is to be changed? Give feedback.')
   if (round.decision === 'approve' && round.outcome === null)
     return refuse('CONFLICT', `${handleOf(task)} was approved, and is being merged.`, { hint: 'Write another task for what is missing.' })
@@ -135,7 +143,7 @@ async function sendBack(
   await reviewStore(ctx.tx).update(round.id, decided)
   await back(ctx, task, { from: ctx.principal.id, subject: `Changes Requested: ${handleOf(task)}`, body: feedback })
   emitDecided(ctx, task, round, 'request_changes')
-  return { review_id: round.id }
+  return undefined
 }
 
 function emitDecided(ctx: RunContext, task: TaskRow, { id, round }: ReviewRow, decision: z.output<typeof Decision>): void {

@@ -57,4 +57,6 @@ export const merge = defineCapability({
 })
 
 export { reviewAttention } from './attention.ts'
-export { isCurrent } from './rules.ts'
+export { toDecide } from './decide.ts'
+export { back, isCurrent, isReviewerOf } from './rules.ts'
+export { reviewDecided } from './schema.ts'

@@ -64,7 +64,7 @@ async function groundWith(more: (real: Git) => Partial<Git>): Promise<Ground> {
 }
 
 describe('the branch of an epic', () => {
-  test('[V12] that somebody deletes is there again with all that was merged, for work that begins and for the next merge', async ({
+  test('[ML11] that somebody deletes is there again with all that was merged, for work that begins and for the next merge', async ({
     ground,
   }) => {
     const { app } = ground

@@ -1,24 +1,46 @@
 import { type Refusal, refuse } from '../../kernel/error.ts'
-import type { Principal } from '../../kernel/policy.ts'
+import { inScope, type Principal, reaches } from '../../kernel/policy.ts'
+import type { Tx } from '../../kernel/storage.ts'
 import type { RunContext } from '../../kernel/tool.ts'
 import { agentStore } from '../agent/index.ts'
 import { sendLetter } from '../mail/index.ts'
 import { type ReviewRow, reviewStore, UNDECIDED } from '../review/index.ts'
-import { about, handleOf, type TaskRow, taskNoted, taskStore, transition } from '../task/index.ts'
+import { about, handleOf, type TaskRow, taskNoted, taskStore, transition, withinTask } from '../task/index.ts'
 
 const SILENT = 'It was moved to REVIEW without a summary.'
 
-/** Of agents only a supervisor decides, in whose epic it is, and not about what it did itself. */
+/** Of agents a supervisor decides, in whose epic it is, and not about what it did itself; and who was started to review this very round. */
 export function checkMayDecide(principal: Principal, task: TaskRow, round: ReviewRow | undefined): Refusal | undefined {
+  if (isReviewerOf(principal, round)) return undefined
+  const outside = inScope(principal, 'task', task.id, withinTask(task))
+  if (outside) return outside
   const own = principal.scope.task === task.id || task.assignee_id === principal.id || round?.requested_by === principal.id
-  if (principal.kind !== 'agent' || (!own && principal.role === 'supervisor')) return undefined
-  return refuse('PERMISSION_DENIED', `You may not decide about ${handleOf(task)}: that is for the supervisor of its epic, or a person.`)
+  const decides = principal.kind !== 'agent' || (!own && principal.role === 'supervisor')
+  if (decides && reaches(principal.profile, 'operator')) return undefined
+  return refuse('PERMISSION_DENIED', `You may not decide about ${handleOf(task)}: that is for the supervisor of its epic, or a person.`, {
+    ...(decides ? { hint: 'That needs the profile operator. Ask for the admin lane: `signalbox mcp --admin`.' } : {}),
+  })
+}
+
+export function isReviewerOf(principal: Principal, round: ReviewRow | undefined): boolean {
+  const { role, scope } = principal
+  return role === 'reviewer' && scope.task !== undefined && round?.reviewer_task_id === scope.task
+}
+
+/** What a reviewer was started for; everybody else says it. */
+export async function reviewedBy(tx: Tx, { role, scope }: Principal): Promise<string | undefined> {
+  const own = role === 'reviewer' && scope.task ? await taskStore(tx).find(scope.task) : undefined
+  return own?.reviews_task_id ?? undefined
 }
 
 /** The last round is over when it was decided; what was moved to REVIEW by hand has none of its own. */
 export function isCurrent(round: ReviewRow | undefined): round is ReviewRow {
   if (!round) return false
-  return round.decision === null || (round.decision === 'approve' && (round.outcome === null || round.outcome === 'failed'))
+  return (
+    round.decision === null ||
+    round.decision === 'timed_out' ||
+    (round.decision === 'approve' && (round.outcome === null || round.outcome === 'failed'))
+  )
 }
 
 /** The round that is to be decided; made for a task that somebody only moved. */

@@ -1,15 +1,34 @@
-import { defineCapability } from '../../kernel/capability.ts'
+import { z } from 'zod'
+import { defineCapability, setting } from '../../kernel/capability.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import { migrations } from './migrations.ts'
-import { getPr, prMerged, prOpened } from './pull-requests.ts'
+import { getPr, prClosed, prMerged, prOpened } from './pull-requests.ts'
+import { reviewRefused, reviewRequested, reviewTimedOut } from './schema.ts'
 import { prStore, reviewStore } from './store.ts'
-import { list, request, reviewRequested } from './tools.ts'
+import { timedOut, timeOut } from './timeout.ts'
+import { list, request } from './tools.ts'
 
 export const review = defineCapability({
   name: 'review',
-  tools: [request, list, getPr],
+  tools: [request, list, getPr, timedOut],
   migrations,
-  events: [reviewRequested, prOpened, prMerged],
+  events: [reviewRequested, reviewRefused, reviewTimedOut, prOpened, prMerged, prClosed],
+  effects: [timeOut],
+  settings: {
+    'review.max_iterations': setting(z.int().min(1).max(1_000), 3, 'How many rounds of review a task may have'),
+    'review.auto_abandon_after': setting(
+      z.int().min(1).max(1_000),
+      5,
+      'After how many failed rounds and refused requests together the work on a task is given up',
+    ),
+    'review.timeout_hours': setting(z.number().min(0.0001).max(8_760), 24, 'How long a round may stay undecided'),
+    'review.harness': setting(
+      z.string().max(40),
+      '',
+      'Which agent program reviews what is handed in; empty: none is started, a supervisor or a person decides',
+    ),
+    'review.model': setting(z.string().max(100), '', 'Which model that program uses; empty: its own'),
+  },
   things: [
     {
       kind: 'pr',
@@ -26,6 +45,18 @@ export const review = defineCapability({
 /** All rounds of a task, oldest first. */
 export const reviewsOf = (tx: Tx, task: string) => reviewStore(tx).ofTask(task)
 
-export { closePrOf, insertPr, PrView, prMerged, prUrl, prView, pullRequestOf } from './pull-requests.ts'
-export { type PrRow, prStore, type ReviewRow, reviewStore } from './store.ts'
-export { requestReview, reviewRequested, UNDECIDED } from './tools.ts'
+export { tally } from './limit.ts'
+export { closePr, insertPr, PrView, prMerged, prUrl, prView, pullRequestOf } from './pull-requests.ts'
+export { reviewRefused, reviewRequested, reviewTimedOut } from './schema.ts'
+export {
+  FEEDBACK_PRIORITIES,
+  FEEDBACK_STATES,
+  FEEDBACK_TYPES,
+  type FeedbackRow,
+  feedbackStore,
+  type PrRow,
+  prStore,
+  type ReviewRow,
+  reviewStore,
+} from './store.ts'
+export { requestReview, UNDECIDED } from './tools.ts'

@@ -26,4 +26,19 @@ export const migrations: Migration[] = [
       'CREATE INDEX pull_requests_by_epic ON pull_requests (epic_id, task_id)',
     ],
   },
+  {
+    name: 'review-loop',
+    up: ({ int, text, strict }) => [
+      ...['handed_in', 'reviewer_task_id'].map((column) => `ALTER TABLE reviews ADD COLUMN ${column} ${text}`),
+      ...['abandoned_at', 'cleaned_at'].map((column) => `ALTER TABLE reviews ADD COLUMN ${column} ${int}`),
+      `ALTER TABLE reviews ADD COLUMN refused ${int} NOT NULL DEFAULT 0`,
+      'CREATE INDEX reviews_by_reviewer ON reviews (reviewer_task_id)',
+      `CREATE TABLE feedbacks (
+        id ${text} PRIMARY KEY NOT NULL, review_id ${text} NOT NULL REFERENCES reviews (id), task_id ${text} NOT NULL, project_id ${text} NOT NULL,
+        round ${int} NOT NULL, from_id ${text} NOT NULL, to_id ${text}, feedback ${text} NOT NULL, feedback_type ${text} NOT NULL, priority ${text},
+        actionable_items ${text} NOT NULL, state ${text} NOT NULL, commit_hash ${text}, reason ${text}, created_at ${int} NOT NULL, sent_at ${int}
+      ) ${strict}`,
+      'CREATE INDEX feedbacks_by_task ON feedbacks (task_id, id)',
+    ],
+  },
 ]

@@ -34,6 +34,8 @@ export const PrView = z.strictObject({
 export const prOpened = defineEvent('pr.opened', z.strictObject({ number: z.int(), head: z.string(), base: z.string(), title: z.string() }))
 export const prMerged = defineEvent('pr.merged', z.strictObject({ number: z.int(), commit: z.string() }))
 
+export const prClosed = defineEvent('pr.closed', z.strictObject({ number: z.int(), reason: z.string() }))
+
 export const getPr = defineTool({
   name: 'pr_get',
   title: 'Read a pull request',
@@ -70,10 +72,12 @@ export async function openPr(ctx: RunContext, task: TaskRow, handedIn: { summary
   return insertPr(ctx, { repo_id, project_id, task_id: task.id, epic_id: task.epic_id, head, base, ...told, created_by: handedIn.by })
 }
 
-/** Of a task that ends without a merge: nobody will merge it any more. */
-export async function closePrOf(ctx: RunContext, task: TaskRow): Promise<void> {
+/** Without a merge; handing in again opens it again. */
+export async function closePr(ctx: RunContext, task: TaskRow, reason: string): Promise<void> {
   const pr = await prStore(ctx.tx).ofTask(task.id)
-  if (pr?.state === 'OPEN') await prStore(ctx.tx).update(pr.id, { state: 'CLOSED', updated_at: ctx.now })
+  if (pr?.state !== 'OPEN') return
+  await prStore(ctx.tx).update(pr.id, { state: 'CLOSED', updated_at: ctx.now })
+  ctx.emit(prClosed({ subject: pr.id, project: pr.project_id, task: pr.task_id }, { number: pr.number, reason }))
 }
 
 type NewPr = Pick<PrRow, 'repo_id' | 'project_id' | 'task_id' | 'epic_id' | 'head' | 'base' | 'title' | 'description' | 'created_by'>

@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished } from 'vitest'
-import { openTestApp, test } from '../../testing/app.ts'
+import { type Caller, openTestApp, type TestApp, test } from '../../testing/app.ts'
 import { FakeGit } from '../../testing/fakes/runs.ts'
 import { until } from '../../testing/signals.ts'
 
@@ -49,5 +49,81 @@ describe('handing in work', () => {
     })
     expect((await app.owner.call('task_get', { task_id: task.id })).task.status).toBe('IN_PROGRESS')
     expect(await app.owner.call('review_request', { ...handedIn, leave_uncommitted: true })).toMatchObject({ status: 'REVIEW' })
+  })
+})
+
+describe('the rounds of a task', () => {
+  /** Handed in, and taken back by hand: nobody has decided about it. */
+  async function round(app: TestApp, worker: Caller, task: { id: string }): Promise<void> {
+    await worker.call('review_request', { summary: 'done' })
+    await app.owner.call('task_move', { task_id: task.id, status: 'IN_PROGRESS' })
+  }
+
+  async function begun(app: TestApp) {
+    const task = await app.task()
+    const worker = await app.worker(task.id)
+    await worker.call('task_move', { task_id: task.id, status: 'IN_PROGRESS' })
+    return { task, worker }
+  }
+
+  test('[V12] are as many as the setting says, whoever works on it: the next one is refused, as documented', async ({ app }) => {
+    const { task, worker } = await begun(app)
+    for (let n = 0; n < 3; n++) await round(app, worker, task)
+    expect(await worker.refused('review_request', { summary: 'once more' })).toEqual({
+      code: 'REVIEW_LIMIT_EXCEEDED',
+      message: `Maximum review iterations (3) reached for agent ${worker.handle}`,
+      hint: 'Consider creating PR or abandoning.',
+      suggestions: [
+        'Create pull request with current work',
+        'Abandon this approach and try different solution',
+        'Manually review and fix issues before requesting review',
+      ],
+      details: { current_iteration: 3, max_iterations: 3 },
+    })
+    expect((await app.owner.call('task_get', { task_id: task.id })).task.status).toBe('IN_PROGRESS')
+    const another = await app.worker(task.id)
+    expect(await another.refused('review_request', { summary: 'x' })).toMatchObject({ code: 'REVIEW_LIMIT_EXCEEDED' })
+    await app.owner.call('setting_update', { key: 'review.max_iterations', value: 4 })
+    expect(await another.call('review_request', { summary: 'x' })).toMatchObject({ review: { round: 4 } })
+  })
+
+  test('[V13] that were refused are counted, over a restart too, and told', async ({ app }) => {
+    const { task, worker } = await begun(app)
+    await app.owner.call('setting_update', { key: 'review.max_iterations', value: 1 })
+    await round(app, worker, task)
+    await worker.refused('review_request', { summary: 'x' })
+    await app.reopen()
+    await app.owner.refused('review_request', { task_id: task.id, summary: 'x' })
+    const { reviews } = await app.owner.call('review_list', { task_id: task.id })
+    expect(reviews).toMatchObject([{ round: 1, refused: 2 }])
+    expect((await app.events({ type: 'review.refused' })).map(({ data }) => data)).toMatchObject([{ refused: 1 }, { refused: 2 }])
+  })
+
+  test('[V14] end when their time is up: it counts as one, and a person can still decide about it', async ({ app }) => {
+    const { task, worker } = await begun(app)
+    await app.owner.call('setting_update', { key: 'review.max_iterations', value: 1 })
+    await app.owner.call('setting_update', { key: 'review.timeout_hours', value: 0.0002 })
+    await worker.call('review_request', { summary: 'done' })
+    await until(async () => (await app.events({ type: 'review.timed_out' })).length === 1)
+    expect(await app.owner.call('review_list', { task_id: task.id })).toMatchObject({
+      reviews: [{ decision: 'timed_out', reason: 'Nobody has decided in 0.0002 hours.' }],
+    })
+    expect((await app.owner.call('task_get', { task_id: task.id })).task).toMatchObject({ status: 'REVIEW', attention: 'human' })
+    await app.owner.call('review_decide', { task_id: task.id, decision: 'request_changes', feedback: 'More tests.' })
+    expect(await app.owner.call('review_list', { task_id: task.id })).toMatchObject({
+      reviews: [{ round: 1, decision: 'request_changes' }],
+    })
+    expect(await worker.refused('review_request', { summary: 'x' })).toMatchObject({ code: 'REVIEW_LIMIT_EXCEEDED' })
+  })
+
+  test('[V14] one that was decided or taken back in time is left alone', async ({ app }) => {
+    const { task, worker } = await begun(app)
+    await app.owner.call('setting_update', { key: 'review.timeout_hours', value: 0.0002 })
+    await round(app, worker, task)
+    await worker.call('review_request', { summary: 'again' })
+    await until(async () => (await app.events({ type: 'review.timed_out' })).length === 1)
+    expect(await app.owner.call('review_list', { task_id: task.id })).toMatchObject({
+      reviews: [{ decision: null }, { decision: 'timed_out' }],
+    })
   })
 })

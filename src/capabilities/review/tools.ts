@@ -1,35 +1,17 @@
 import { z } from 'zod'
-import { refuse } from '../../kernel/error.ts'
-import { defineEvent } from '../../kernel/event.ts'
-import { iso, isoOrNull, Timestamp } from '../../kernel/schema.ts'
+import { Refusal, refuse } from '../../kernel/error.ts'
+import { iso, isoOrNull } from '../../kernel/schema.ts'
 import { defineTool, type LookContext, type RunContext } from '../../kernel/tool.ts'
 import { TaskId } from '../ids.ts'
-import { about, Body, handleOf, requireTask, type TaskRow, transition } from '../task/index.ts'
+import { about, Body, handleOf, isDuty, requireTask, type TaskRow, transition } from '../task/index.ts'
 import { placeOf, workOf } from '../work/index.ts'
+import { overLimit } from './limit.ts'
 import { openPr } from './pull-requests.ts'
-import { type ReviewRow, reviewStore } from './store.ts'
+import { type FeedbackView, ReviewView, reviewRequested } from './schema.ts'
+import { type FeedbackRow, feedbackStore, type ReviewRow, reviewStore } from './store.ts'
+import { timeOut } from './timeout.ts'
 
-const ReviewView = z.strictObject({
-  id: z.string(),
-  task_id: z.string(),
-  round: z.int(),
-  summary: z.string(),
-  reviewer_prompt: z.string().nullable(),
-  requested_by: z.string(),
-  requested_at: Timestamp,
-  decision: z.enum(['approve', 'request_changes']).nullable(),
-  decided_by: z.string().nullable(),
-  decided_at: Timestamp.nullable(),
-  feedback: z.string().nullable(),
-  outcome: z.enum(['merged', 'conflict', 'red', 'failed']).nullable().describe('What became of an approval; null while it is being merged'),
-  merge_commit: z.string().nullable(),
-  reason: z.string().nullable(),
-})
-
-export const reviewRequested = defineEvent(
-  'review.requested',
-  z.strictObject({ handle: z.string(), round: z.int(), requested_by: z.string() }),
-)
+const HOUR_MS = 3_600_000
 
 export const request = defineTool({
   name: 'review_request',
@@ -48,8 +30,9 @@ export const request = defineTool({
   core: true,
   async prepare(ctx, { task_id, leave_uncommitted }) {
     const id = task_id ?? ctx.principal.scope.task
-    const dirty = id && !leave_uncommitted ? await uncommitted(ctx, id) : 0
-    if (!dirty) return {}
+    const seen = id ? await seenOf(ctx, id) : undefined
+    const dirty = leave_uncommitted ? 0 : (seen?.dirty ?? 0)
+    if (!dirty) return { head: seen?.head ?? null }
     return refuse(
       'CONFLICT',
       `${dirty === 1 ? 'One file' : `${dirty} files`} in the worktree are not committed, and nobody would review them.`,
@@ -58,19 +41,20 @@ export const request = defineTool({
       },
     )
   },
-  async run(ctx, input, _looked: object) {
+  async run(ctx, input, { head }) {
     const id = input.task_id ?? ctx.principal.scope.task
     if (!id) return refuse('INVALID_INPUT', 'Which task? None is assigned to you: give task_id.')
     const task = await requireTask(ctx, id)
-    if (task.lead) return refuse('CONFLICT', `${handleOf(task)} is no work to be reviewed.`, { hint: 'Hand in the epic itself.' })
+    if (isDuty(task)) return refuse('CONFLICT', `${handleOf(task)} is no work to be reviewed.`)
     if (task.status !== 'IN_PROGRESS')
       return refuse('INVALID_TRANSITION', `${handleOf(task)} is ${task.status}; only work IN_PROGRESS is handed in.`, {
         next_tool: 'task_get',
         next_arguments: { task_id: handleOf(task) },
       })
     const { summary, reviewer_prompt } = input
-    const review = await requestReview(ctx, task, { summary, reviewer_prompt, requested_by: ctx.principal.id })
-    return { review: reviewView(review), status: 'REVIEW' as const }
+    const review = await requestReview(ctx, task, { summary, reviewer_prompt, requested_by: ctx.principal.id, head })
+    if (review instanceof Refusal) return review
+    return { review: reviewView(review, []), status: 'REVIEW' as const }
   },
 })
 
@@ -84,41 +68,47 @@ export const list = defineTool({
   impact: 'read',
   profile: 'viewer',
   async look(ctx, input) {
-    return { reviews: (await reviewStore(ctx.view).ofTask(input.task_id)).map(reviewView) }
+    const given = await feedbackStore(ctx.view).ofTask(input.task_id)
+    return { reviews: (await reviewStore(ctx.view).ofTask(input.task_id)).map((round) => reviewView(round, given)) }
   },
 })
 
 /** Of the caller's own work; whether another's may be handed in is decided later. */
-async function uncommitted(ctx: LookContext, ref: string): Promise<number> {
+async function seenOf(ctx: LookContext, ref: string): Promise<{ dirty: number; head: string | null } | undefined> {
   const task = await requireTask(ctx, ref)
-  if (ctx.principal.kind === 'agent' && ctx.principal.scope.task !== task.id) return 0
+  if (ctx.principal.kind === 'agent' && ctx.principal.scope.task !== task.id) return undefined
   const work = await workOf(ctx.view, task.id)
   const place = work && (await placeOf(ctx.view, work))
-  if (!place || !work.base_commit) return 0
+  if (!place || !work.base_commit) return undefined
   // A repository that is away keeps nobody from handing in.
-  const state = await ctx.ports.git.state(place, work.base_commit).catch(() => undefined)
-  return state?.dirty ?? 0
+  return ctx.ports.git.state(place, work.base_commit).catch(() => undefined)
 }
 
-/** One round: the row, the status and the event in one step. */
+/** One round, as far as there may be another: the row, the status and the event in one step. */
 export async function requestReview(
   ctx: RunContext,
   task: TaskRow,
-  handedIn: { summary: string; reviewer_prompt?: string; requested_by: string },
-): Promise<ReviewRow> {
+  handedIn: { summary: string; reviewer_prompt?: string; requested_by: string; head?: string | null },
+): Promise<ReviewRow | Refusal> {
   const store = reviewStore(ctx.tx)
+  const rounds = await store.ofTask(task.id)
+  const refused = await overLimit(ctx, task, rounds, handedIn.requested_by)
+  if (refused) return refused
   const review: ReviewRow = {
     id: ctx.id('review'),
     task_id: task.id,
     project_id: task.project_id,
-    round: (await store.ofTask(task.id)).length + 1,
+    round: rounds.length + 1,
     summary: handedIn.summary,
     reviewer_prompt: handedIn.reviewer_prompt ?? null,
     requested_by: handedIn.requested_by,
     requested_at: ctx.now,
     ...UNDECIDED,
+    handed_in: handedIn.head ?? null,
   }
   await store.insert(review)
+  const hours = ctx.setting<number>('review.timeout_hours')
+  ctx.enqueue(timeOut({ review_id: review.id, hours }, { delayMs: Math.ceil(hours * HOUR_MS) }))
   await transition(ctx, task, 'REVIEW', null)
   await openPr(ctx, task, { summary: review.summary, by: review.requested_by })
   ctx.emit(
@@ -140,8 +130,21 @@ export const UNDECIDED = {
   outcome: null,
   merge_commit: null,
   reason: null,
+  handed_in: null,
+  reviewer_task_id: null,
+  refused: 0,
+  abandoned_at: null,
+  cleaned_at: null,
 } as const
 
-function reviewView({ project_id: _, head_commit: __, requested_at, decided_at, ...row }: ReviewRow): z.output<typeof ReviewView> {
-  return { ...row, requested_at: iso(requested_at), decided_at: isoOrNull(decided_at) }
+function reviewView(row: ReviewRow, given: FeedbackRow[]): z.output<typeof ReviewView> {
+  const { project_id: _, head_commit: __, abandoned_at: ___, cleaned_at: ____, requested_at, decided_at, ...shown } = row
+  const feedbacks = given.filter(({ review_id }) => review_id === row.id).map(feedbackView)
+  return { ...shown, feedbacks, requested_at: iso(requested_at), decided_at: isoOrNull(decided_at) }
+}
+
+function feedbackView(row: FeedbackRow): z.output<typeof FeedbackView> {
+  const { id, from_id, feedback_type, priority, feedback, state, commit_hash, reason } = row
+  const actionable_items = JSON.parse(row.actionable_items) as string[]
+  return { id, from_id, feedback_type, priority, feedback, actionable_items, state, commit_hash, reason, created_at: iso(row.created_at) }
 }

@@ -1,10 +1,12 @@
 import { defineCapability, setting } from '../../kernel/capability.ts'
 import { text } from '../../kernel/schema.ts'
 import type { Tx } from '../../kernel/storage.ts'
+import type { RunContext } from '../../kernel/tool.ts'
 import { closeSession, launchSession, promptSession, typeInto } from './effects.ts'
 import { follower } from './follow.ts'
 import { migrations } from './migrations.ts'
 import { delivered, ended, prepared, readied, started, taskOver, typed } from './reports.ts'
+import { askToClose } from './rules.ts'
 import { sessionClosed, sessionClosing, sessionOpened, sessionOpening, sessionPrompted, sessionTyped } from './schema.ts'
 import { sessionStore } from './store.ts'
 import { close, exists, open, read, type } from './tools.ts'
@@ -23,6 +25,12 @@ export const session = defineCapability({
 
 export { sessionAttention } from './attention.ts'
 export { openSession } from './rules.ts'
+
+/** Of a task whose work was given up. */
+export async function closeTerminal(ctx: RunContext, task: string): Promise<void> {
+  const row = await sessionStore(ctx.tx).livingOf(task)
+  if (row) await askToClose(ctx, row)
+}
 
 /** The name of the terminal that an agent is in. */
 export async function terminalOf(tx: Tx, agent: string): Promise<string | undefined> {

@@ -35,4 +35,8 @@ export const migrations: Migration[] = [
       'CREATE INDEX tasks_by_epic ON tasks (epic_id, number)',
     ],
   },
+  {
+    name: 'task-reviews',
+    up: ({ text }) => [`ALTER TABLE tasks ADD COLUMN reviews_task_id ${text}`, 'CREATE INDEX tasks_by_reviewed ON tasks (reviews_task_id)'],
+  },
 ]

@@ -168,6 +168,11 @@ export function handleOf(task: { number: number }): string {
   return `T-${task.number}`
 }
 
+/** Its agent was named for it before the first run, and has nothing to hand in: it leads an epic, or reviews. */
+export function isDuty(task: Pick<TaskRow, 'lead' | 'reviews_task_id'>): boolean {
+  return task.lead === 1 || task.reviews_task_id !== null
+}
+
 /** Where a task lies, and everything that belongs to it. */
 export function withinTask(task: Pick<TaskRow, 'id' | 'project_id' | 'epic_id'>): Record<string, string> {
   return { project: task.project_id, task: task.id, ...(task.epic_id ? { epic: task.epic_id } : {}) }

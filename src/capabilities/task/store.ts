@@ -19,6 +19,8 @@ export interface TaskRow {
   epic_id: string | null
   /** 1: the task of whoever leads the epic; it is none of the epic's own. */
   lead: number
+  /** The task whose work its agent reviews: it is on no list itself. */
+  reviews_task_id: string | null
   assignee_id: string | null
   closed_reason: string | null
   version: number
@@ -144,6 +146,9 @@ export function taskStore(tx: Tx) {
         .execute()
     },
 
+    /** Those on which the work of this one is reviewed. */
+    reviewersOf: (task: string) => db.selectFrom('tasks').selectAll().where('reviews_task_id', '=', task).orderBy('number').execute(),
+
     insert: (row: TaskRow) => insertTask(tx, [row]),
 
     /** Compare and set on the version: false when somebody else was faster. */
@@ -203,6 +208,7 @@ export function taskStore(tx: Tx) {
 
 function conditions(eb: ExpressionBuilder<Tables, 'tasks'>, filter: TaskFilter) {
   return [
+    eb('reviews_task_id', 'is', null),
     ...(filter.project ? [eb('project_id', '=', filter.project)] : []),
     ...(filter.statuses?.length ? [eb('status', 'in', filter.statuses)] : []),
     ...(filter.assignee ? [eb('assignee_id', '=', filter.assignee)] : []),

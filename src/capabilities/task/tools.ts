@@ -346,7 +346,7 @@ function outsideEpic(epic: EpicFacts, project: string, branch: string | undefine
   return refuse('INVALID_INPUT', `The tasks of ${epic.handle} begin at ${epic.branch}.`, { hint: 'Leave out base_branch.' })
 }
 
-type Wanted = z.output<typeof NewTask> & { epic_id?: string; lead?: boolean }
+type Wanted = z.output<typeof NewTask> & { epic_id?: string; lead?: boolean; reviews_task_id?: string }
 
 export async function createTask(ctx: RunContext, project: string, input: Wanted): Promise<TaskRow> {
   const number = await nextNumber(ctx.tx, 'task')
@@ -364,6 +364,7 @@ export async function createTask(ctx: RunContext, project: string, input: Wanted
     parent_id: input.parent_id ?? null,
     epic_id: input.epic_id ?? null,
     lead: input.lead ? 1 : 0,
+    reviews_task_id: input.reviews_task_id ?? null,
     assignee_id: null,
     closed_reason: null,
     version: 1,

@@ -1,7 +1,11 @@
 import { z } from 'zod'
 import { defineEffect, type EffectContext } from '../../kernel/effect.ts'
+import type { RunContext } from '../../kernel/tool.ts'
 import { GitRefusal, type NewPlace, type Rescue } from '../../ports/git.ts'
+import { workPlan } from './plan.ts'
+import { whoUses } from './rules.ts'
 import { WorkPlan } from './schema.ts'
+import { type WorkRow, workStore } from './store.ts'
 
 const ATTEMPTS = 5
 
@@ -22,10 +26,19 @@ export const removeWork = defineEffect({
   recognise: async () => 'not_done',
   do: (ctx, { plan, request }) =>
     telling(ctx, plan, 'remove', request, async () => {
+      const row = await workStore(ctx.view).find(plan.work_id)
+      // Somebody was started in it again while this waited for its turn.
+      const used = row && (await whoUses(ctx.view, row))
+      if (used) throw new GitRefusal('foreign', `${used} It is kept.`)
       const { rescue } = await ctx.ports.git.remove(placeFor(ctx, plan), plan.name)
       await ctx.report('work_removed', { work_id: plan.work_id, rescue: told(rescue) })
     }),
 })
+
+/** What is not committed is saved first; the branch stays. */
+export async function takeAway(ctx: RunContext, row: WorkRow): Promise<void> {
+  ctx.enqueue(removeWork({ plan: await workPlan(ctx.tx, row), request: ctx.id('removal') }, { queue: row.repo_id }))
+}
 
 export const undoWork = defineEffect({
   type: 'work.undo',

@@ -31,7 +31,7 @@ export const work = defineCapability({
   ],
 })
 
-export { makeWorktree } from './effects.ts'
+export { makeWorktree, takeAway } from './effects.ts'
 export { nameOf } from './names.ts'
 export { placeOf, planWork, workOf, workPlan, worksOf } from './plan.ts'
 export { askForPullRequests } from './pull-request.ts'

@@ -4,10 +4,12 @@ import type { Tx } from '../../kernel/storage.ts'
 import { handleOf, type TaskRow, taskStore } from '../task/index.ts'
 import type { WorkRow } from './store.ts'
 
-/** Files are scoped although they are only read: below operator an agent sees those of its own task. */
-export function checkMayReadFiles(principal: Principal, task: TaskRow): Refusal | undefined {
+/** Files are scoped although they are only read: below operator an agent sees those of its own task, and of the one that it reviews. */
+export async function checkMayReadFiles(view: Tx, principal: Principal, task: TaskRow): Promise<Refusal | undefined> {
   if (principal.kind !== 'agent' || principal.scope.task === task.id) return undefined
   const { project, epic } = principal.scope
+  const own = principal.role === 'reviewer' && principal.scope.task ? await taskStore(view).find(principal.scope.task) : undefined
+  if (own?.reviews_task_id === task.id) return undefined
   if (principal.role === 'supervisor' && epic !== task.epic_id)
     return refuse('PERMISSION_DENIED', `You may read the files of your own epic only, not those of ${handleOf(task)}.`)
   if (reaches(principal.profile, 'operator') && (!project || project === task.project_id)) return undefined
@@ -24,8 +26,13 @@ export function reasonToKeep(tx: Tx, row: WorkRow): Promise<string | undefined> 
   return firstReason([...inUse, ofAnOpenTask], tx, row)
 }
 
+/** In words; undefined when nobody is at work in it. */
+export function whoUses(tx: Tx, row: WorkRow): Promise<string | undefined> {
+  return firstReason(inUse, tx, row)
+}
+
 export async function requireFree(tx: Tx, row: WorkRow): Promise<void> {
-  const reason = await firstReason(inUse, tx, row)
+  const reason = await whoUses(tx, row)
   if (reason) throw refuse('INVALID_AGENT_STATE', `${reason} Stop it first.`, { next_tool: 'job_list', next_arguments: {} })
 }
 

@@ -7,7 +7,7 @@ import { GitRefusal, type Place, type WorkState } from '../../ports/git.ts'
 import { ProjectId, TaskId } from '../ids.ts'
 import { currentProject } from '../project/index.ts'
 import { fullView, handleOf, requireTask, type TaskRow, TaskView, taskStore, whereabouts } from '../task/index.ts'
-import { removeWork, undoWork } from './effects.ts'
+import { takeAway, undoWork } from './effects.ts'
 import { placeOf, workPlan } from './plan.ts'
 import { pullRequestOf } from './pull-request.ts'
 import { checkMayReadFiles, reasonToKeep, requireFree } from './rules.ts'
@@ -195,17 +195,13 @@ export const collect = defineTool({
       const reason = row.state === 'made' ? await reasonToKeep(ctx.tx, row) : 'There is no worktree.'
       if (reason) kept.push({ handle, reason })
       else {
-        await enqueueRemoval(ctx, row)
+        await takeAway(ctx, row)
         collecting.push(handle)
       }
     }
     return { collecting, kept }
   },
 })
-
-async function enqueueRemoval(ctx: RunContext, row: WorkRow): Promise<void> {
-  ctx.enqueue(removeWork({ plan: await workPlan(ctx.tx, row), request: ctx.id('removal') }, { queue: row.repo_id }))
-}
 
 /** The cursor comes first: an outcome that is told between the look and the wait is then seen by the wait. */
 async function undone(ctx: WatchContext, task_id: string, work_id: string, request: string) {
@@ -240,7 +236,7 @@ async function requireWork(tx: RunContext['tx'], taskId: string): Promise<{ task
 /** A deleted task's work too: it may have to be saved. */
 async function readable(ctx: LookContext, taskId: string): Promise<{ row: WorkRow; place: Place; from: string } | Refusal> {
   const { task, row } = await requireWork(ctx.view, taskId)
-  const denied = checkMayReadFiles(ctx.principal, task)
+  const denied = await checkMayReadFiles(ctx.view, ctx.principal, task)
   if (denied) return denied
   const place = await placeOf(ctx.view, row)
   return place && row.base_commit ? { row, place, from: row.base_commit } : notMade(task)

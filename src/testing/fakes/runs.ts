@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Build, Built, Followed, Git, LineHead, LineOf, NewBranch, WorkState } from '../../ports/git.ts'
+import type { Build, Built, Delivery, Followed, Git, LineHead, LineOf, NewBranch, Place, WorkState } from '../../ports/git.ts'
 import type { Harness, HarnessEvent, Harnesses } from '../../ports/harness.ts'
 import type { Batch, Exit, Frame, Input, Runner, RunSpec } from '../../ports/runner.ts'
 import { type Deferred, deferred } from '../signals.ts'
@@ -146,6 +146,7 @@ export class FakeGit implements Git {
   readonly landed: { target: string; from: string; to: string }[] = []
   /** Whether the line is where it is moved from. */
   lands = true
+  readonly deliveries: Delivery[] = []
   followed: Followed = { state: 'even' }
   readonly scratches = new Map<string, string>()
 
@@ -182,6 +183,10 @@ export class FakeGit implements Git {
   }
   async size() {
     return 0
+  }
+  async deliver(_place: Place, delivery: Delivery) {
+    this.deliveries.push(delivery)
+    return { commit: 'd'.repeat(40) }
   }
   async branch({ branch }: NewBranch) {
     this.branches.add(branch)

@@ -51,6 +51,8 @@ export function Reviews({ task }: { task: TaskOnPage }) {
 
 type Round = Output<'review_list'>['reviews'][number]
 
+const WORDS = { approve: 'approved', request_changes: 'sent back', timed_out: 'timed out', abandoned: 'given up' } as const
+
 /** What became of the round: nothing, as long as nobody has decided. */
 function Decided({
   decision,
@@ -64,7 +66,7 @@ function Decided({
   return (
     <>
       <p className="round-head">
-        <Badge tone={decision === 'approve' ? 'green' : 'amber'}>{decision === 'approve' ? 'approved' : 'sent back'}</Badge>
+        <Badge tone={decision === 'approve' ? 'green' : 'amber'}>{WORDS[decision]}</Badge>
         <Who id={decided_by} />
         <span className="muted">
           <Time at={decided_at} />

@@ -14,6 +14,24 @@ export const sentences: Sentences = {
       <strong>merged</strong> pull request {String(data.number)}
     </>
   ),
+  'pr.closed': ({ data }) => (
+    <>
+      <strong>closed</strong> pull request {String(data.number)}
+      <span className="muted">: {visible(String(data.reason)).slice(0, 300)}</span>
+    </>
+  ),
+  'review.refused': ({ data }) => (
+    <>
+      <strong>was refused another review</strong> of <TaskLink handle={data.handle} />{' '}
+      <span className="muted">after round {String(data.round)}</span>
+    </>
+  ),
+  'review.timed_out': ({ data }) => (
+    <>
+      <strong>gave up waiting</strong> for a review of <TaskLink handle={data.handle} />
+      <span className="muted">: {visible(String(data.reason)).slice(0, 300)}</span>
+    </>
+  ),
   'review.requested': ({ actor, data }) => (
     <>
       <strong>asked for review</strong> of <TaskLink handle={data.handle} /> <span className="muted">round {String(data.round)}</span>

@@ -1,0 +1,138 @@
+import { constants } from 'node:fs'
+import { lstat, mkdir, mkdtemp, open as openFile, readlink, realpath, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join, sep } from 'node:path'
+import { type Delivery, GitRefusal, type Place } from '../../ports/git.ts'
+import { freeLocks } from './lock-files.ts'
+import { freePlace, type Repo } from './place.ts'
+import { commitAt, type Found } from './repo.ts'
+import type { At, Open } from './run.ts'
+
+/** Its worker commits meanwhile, over and over. */
+const TRIES = 10
+const MOST_LOOKED_AT = 2_000
+const PART = /^[A-Za-z0-9._-]{1,100}$/
+
+/**
+ * One commit with one file on the branch of a place. File and index come before the branch moves: cut off in between, there is a
+ * staged file that the next attempt commits. The other way round the worker's next commit would take the file back.
+ */
+export async function deliver(
+  open: Open,
+  repo: Repo,
+  place: Place,
+  found: Found,
+  delivery: Delivery,
+  lockWaitMs: number,
+): Promise<{ commit: string }> {
+  checkPath(delivery.path)
+  const ref = `refs/heads/${place.branch}`
+  for (let tries = 0; tries < TRIES; tries++) {
+    const head = await commitAt(repo, ref)
+    if (!head) throw new GitRefusal('missing', `${repo.cwd} has no branch "${place.branch}".`)
+    const before = await madeBefore(repo, delivery, head)
+    if (before) return { commit: before }
+    const blob = await repo.line(['hash-object', '-w', '--stdin'], { input: delivery.text })
+    const here = await checkoutOf(open, repo, place, found, ref)
+    if (here) await lay(repo, place, { ...here, blob }, delivery, lockWaitMs)
+    const commit = await commitOf(repo, delivery, await treeWith(repo, head, delivery.path, blob), head)
+    await freeLocks([join(repo.common, `${ref}.lock`)], [repo.cwd, repo.common], lockWaitMs)
+    if ((await repo.ask(['update-ref', '-m', 'signalbox: deliver', ref, commit, head])) !== undefined) return { commit }
+    if ((await commitAt(repo, ref)) === head) throw new GitRefusal('failed', `${place.branch} cannot be moved in ${repo.cwd}.`)
+  }
+  throw new GitRefusal('busy', `${place.branch} is moved by somebody else all the time.`)
+}
+
+/** By what only our own commit says. */
+async function madeBefore(repo: Repo, { trailers }: Delivery, head: string): Promise<string | undefined> {
+  const wanted = Object.entries(trailers)
+  const fields = wanted.map(([name]) => `%(trailers:key=${name},valueonly,separator=%x01)`).join('%x00')
+  const listed = await repo.line(['log', '--first-parent', `--max-count=${MOST_LOOKED_AT}`, `--format=%H%x00${fields}%x02`, head])
+  for (const entry of listed.split('\u0002')) {
+    const [hash = '', ...values] = entry.trim().split('\0')
+    if (hash && wanted.every(([, value], i) => values[i]?.split('\u0001').includes(value))) return hash
+  }
+  return undefined
+}
+
+/** Undefined when it is checked out nowhere: then only the branch has to be moved. */
+async function checkoutOf(open: Open, repo: Repo, place: Place, { state, admin }: Found, ref: string) {
+  if (state === 'foreign') throw new GitRefusal('foreign', `${place.path} is there, but is no worktree of ${place.repo}.`)
+  const own = state === 'present' ? await realpath(place.path) : undefined
+  const listed = (await repo.git(['worktree', 'list', '--porcelain', '-z'])).toString()
+  for (const one of listed.split('\0\0')) {
+    const fields = one.split('\0')
+    const at = fields.find((field) => field.startsWith('worktree '))?.slice('worktree '.length) ?? ''
+    const real = await realpath(at).catch(() => undefined)
+    // Git goes on naming one whose folder is gone. Moved under another checkout, its next commit would take the file back.
+    if (real && real !== own && fields.includes(`branch ${ref}`))
+      throw new GitRefusal('busy', `${place.branch} is checked out in ${at}, too. Check out another branch there.`)
+  }
+  if (!own || !admin) return undefined
+  const at = await open(place.path)
+  // In the middle of a rebase the branch is moved when that ends: what came in between would be lost, or keep it from ending.
+  if ((await at.ask(['symbolic-ref', '--quiet', 'HEAD'])) !== ref)
+    throw new GitRefusal('busy', `${place.path} is not on ${place.branch} now: a rebase is in progress, or something else is checked out.`)
+  return { at, admin, top: own }
+}
+
+/** Only that one path: whatever else is changed or staged stays as it is. */
+async function lay(
+  repo: Repo,
+  place: Place,
+  { at, admin, top, blob }: { at: At; admin: string; top: string; blob: string },
+  { path, text }: Delivery,
+  lockWaitMs: number,
+): Promise<void> {
+  await write(top, path, text)
+  await freePlace(repo, place, admin, lockWaitMs)
+  await at.git(['update-index', '--add', '--replace', '--cacheinfo', `100644,${blob},${path}`])
+}
+
+/** Never through a link: an agent could have laid one that leads out of its worktree. */
+async function write(top: string, path: string, text: string): Promise<void> {
+  const inTheWay = (at: string) => new GitRefusal('failed', `${at} is in the way of ${path}: it is no plain folder or file.`)
+  let folder = top
+  for (const part of dirname(path).split('/')) {
+    folder = join(folder, part)
+    const found = await lstat(folder).catch(() => undefined)
+    if (!found) await mkdir(folder)
+    else if (!found.isDirectory()) throw inTheWay(folder)
+  }
+  const file = join(top, path)
+  const found = await lstat(file).catch(() => undefined)
+  if (found && !found.isFile()) throw inTheWay(file)
+  const handle = await openFile(file, constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW, 0o644)
+  try {
+    // Between the two steps a folder on the way can have become a link.
+    const opened = await readlink(`/proc/self/fd/${handle.fd}`).catch(() => file)
+    if (opened !== file && !opened.startsWith(top + sep)) throw inTheWay(file)
+    await handle.truncate()
+    await handle.writeFile(text)
+  } finally {
+    await handle.close()
+  }
+}
+
+async function treeWith(repo: Repo, head: string, path: string, blob: string): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'signalbox-index-'))
+  try {
+    const env = { GIT_INDEX_FILE: join(folder, 'index') }
+    await repo.git(['read-tree', head], { env })
+    await repo.git(['update-index', '--add', '--replace', '--cacheinfo', `100644,${blob},${path}`], { env })
+    return await repo.line(['write-tree'], { env })
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+function commitOf(repo: Repo, { message, trailers }: Delivery, tree: string, onto: string): Promise<string> {
+  const lines = Object.entries(trailers).map(([key, value]) => `${key}: ${value}`)
+  return repo.line(['commit-tree', tree, '-p', onto], { input: `${message.trim()}\n\n${lines.join('\n')}\n` })
+}
+
+function checkPath(path: string): void {
+  const parts = path.split('/')
+  const plain = parts.length > 1 && parts.every((part) => PART.test(part) && part !== '.' && part !== '..' && part.toLowerCase() !== '.git')
+  if (!plain) throw new GitRefusal('invalid', `${JSON.stringify(path)} is not a plain path below a folder.`)
+}

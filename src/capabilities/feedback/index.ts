@@ -1,0 +1,19 @@
+import { defineCapability } from '../../kernel/capability.ts'
+import { abandonWork } from './abandon.ts'
+import { deliverFeedback } from './effects.ts'
+import { watcher } from './reactor.ts'
+import { reconcileReview } from './reconcile.ts'
+import { sent } from './reports.ts'
+import { reviewAbandoned, reviewerEnded, reviewerStarted, reviewFeedback } from './schema.ts'
+import { feedback as giveFeedback } from './tools.ts'
+
+/** What comes back from a review: who reads the work, what they say about it, and the end of what leads nowhere. */
+export const feedback = defineCapability({
+  name: 'feedback',
+  tools: [giveFeedback, abandonWork, sent, reconcileReview],
+  events: [reviewFeedback, reviewAbandoned, reviewerStarted, reviewerEnded],
+  effects: [deliverFeedback],
+  reactors: [watcher],
+})
+
+export { feedbackAttention } from './attention.ts'

@@ -1,0 +1,68 @@
+import { z } from 'zod'
+import { defineTool, type RunContext } from '../../kernel/tool.ts'
+import { takeTurn } from '../handle.ts'
+import { livingRun } from '../job/index.ts'
+import { sendLetter } from '../mail/index.ts'
+import { feedbackStore, type ReviewRow, reviewStore, tally } from '../review/index.ts'
+import { openSession } from '../session/index.ts'
+import { epicOf, handleOf, type TaskRow, taskStore } from '../task/index.ts'
+import { takeAway, workOf } from '../work/index.ts'
+import { abandon } from './abandon.ts'
+import { endReviewers, startReviewer } from './reviewer.ts'
+
+export const reconcileReview = defineTool({
+  name: 'review_reconcile',
+  title: 'Compare what a review wants with what is',
+  description: 'Starts and ends reviewers, gives up what leads nowhere, and takes away what that left. No model decides about it.',
+  input: z.strictObject({ task_id: z.string() }),
+  output: z.strictObject({}),
+  impact: 'write',
+  profile: 'maintainer',
+  internal: true,
+  async run(ctx, { task_id }) {
+    await takeTurn(ctx.tx, `review:${task_id}`)
+    await giveUp(ctx, task_id)
+    const [task, rounds] = await look(ctx, task_id)
+    const last = rounds.at(-1)
+    if (!task || !last) return {}
+    await endReviewers(ctx, task, rounds)
+    const isToRead = task.status === 'REVIEW' && task.deleted_at === null && last.decision === null
+    if (isToRead && last.reviewer_task_id === null) await startReviewer(ctx, task, last)
+    if (last.abandoned_at !== null && last.cleaned_at === null) await cleanUp(ctx, task, last)
+    return {}
+  },
+})
+
+async function look(ctx: RunContext, id: string): Promise<[TaskRow | undefined, ReviewRow[]]> {
+  return [await taskStore(ctx.tx).find(id), await reviewStore(ctx.tx).ofTask(id)]
+}
+
+/** What is on its way is let arrive first. */
+async function giveUp(ctx: RunContext, id: string): Promise<void> {
+  const [task, rounds] = await look(ctx, id)
+  const last = rounds.at(-1)
+  const { failed, refused } = tally(rounds)
+  const most = ctx.setting<number>('review.auto_abandon_after')
+  if (!task || task.deleted_at !== null || !last || failed + refused < most || (await feedbackStore(ctx.tx).sendingOf(id))) return
+  const reason = `${failed} failed rounds and ${refused} refused requests for another: that is as often as it may.`
+  if (await abandon(ctx, task, last, reason)) return
+  const { project_id, epic_id } = task
+  await sendLetter(ctx, {
+    from: 'system',
+    to: (await epicOf(ctx.tx, task))?.supervisor_id ?? 'human',
+    subject: `Given up: ${handleOf(task)}`,
+    body: `The work on ${handleOf(task)} (${task.title}) was given up. ${reason} Its branch is kept. Change the task and start its worker again, try another way, or close it.`,
+    importance: 'high',
+    about: { project_id, epic_id, task_id: task.id },
+  })
+}
+
+/** Once, when nobody is in it any more; never from under somebody who was started on it anew. */
+async function cleanUp(ctx: RunContext, task: TaskRow, last: ReviewRow): Promise<void> {
+  const of = { task_id: task.id }
+  const again = task.status !== 'BACKLOG'
+  if (!again && ((await livingRun(ctx.tx, of)) || (await openSession(ctx.tx, of)))) return
+  await reviewStore(ctx.tx).update(last.id, { cleaned_at: ctx.now })
+  const work = await workOf(ctx.tx, task.id)
+  if (!again && work?.state === 'made') await takeAway(ctx, work)
+}
