@@ -52,7 +52,12 @@ const OPTIONS = [
 ]
 
 /** The token comes from its file and goes to the program alone: whoever reads the server's environment does not find it there. */
-const WITH_TOKEN = 'IFS= read -r SIGNALBOX_TOKEN <"$0"; export SIGNALBOX_TOKEN; exec "$@"'
+// On a busy machine tmux throws away what a program prints right before its end: one that is not there says so, and waits a moment.
+const WITH_TOKEN = [
+  'IFS= read -r SIGNALBOX_TOKEN <"$0"; export SIGNALBOX_TOKEN',
+  'command -v "$1" >/dev/null || { echo "$1: not found"; sleep 1; exit 127; }',
+  'exec "$@"',
+].join('\n')
 
 /** One server to a session: what one agent's program does to its own reaches nobody else's, and a killed one takes nobody along. */
 export function createTerminal(options: TerminalOptions): Terminal {
