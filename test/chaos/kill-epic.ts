@@ -152,11 +152,43 @@ async function everythingOnce({ daemon }: Mortal, repo: string, epic_id: string,
   const most = Math.max(...lives.map(({ from }) => lives.filter((other) => other.from <= from && from < other.to).length))
   if (most > wanted.workers) found.push(`${most} workers at a time, not ${wanted.workers}`)
   const letters = await lettersOnce(daemon, epic.supervisor_id, wanted.tasks, check)
+  await decisionsComplete(daemon, epic.supervisor_id, tasks, check)
   const { counts } = await daemon.call('effect_list')
   check('effects that are stuck', [counts.dead, counts.unknown], [0, 0])
   check('processes that are left', await leftBehind(daemon.home), [])
   check('the audit', (await daemon.call('audit_verify', {})).ok, true)
   return { lives: lives.length, letters, found }
+}
+
+interface Entry {
+  kind: string
+  decision: string
+  context: { task_id?: string } | null
+}
+
+/** Every call has its invocation and its end, and whatever was done has a call. */
+async function decisionsComplete(daemon: Mortal['daemon'], supervisor: string, tasks: { id: string; handle: string }[], check: Check) {
+  const log = async (agent: string) => {
+    const all: Entry[] = []
+    for (let before: string | undefined | null; before !== null; ) {
+      const page = await daemon.call('decision_list', { principal: agent, limit: 200, ...(before ? { before } : {}) })
+      all.push(...page.decisions)
+      before = page.next
+    }
+    const of = (kind: string) => all.filter((entry) => entry.kind === kind)
+    check(`${agent}: calls without an end`, of('invocation').length - of('result').length - of('error').length, 0)
+    return { invoked: of('invocation'), done: new Set(of('result').map(({ decision }) => decision)) }
+  }
+  for (const { id: task_id, handle } of tasks) {
+    const [run] = (await daemon.call('run_list', { task_id, limit: 1 })).runs
+    const { done } = await log(run.agent_id)
+    for (const tool of ['task_note', 'mail_send', 'review_request'])
+      check(`${handle}: ${tool} in the decision log`, done.has(`Tool result: ${tool}`), true)
+  }
+  const { invoked, done } = await log(supervisor)
+  const decided = invoked.filter(({ decision }) => decision === 'Invoked tool: review_decide').map(({ context }) => context?.task_id)
+  check('tasks that were decided, in the decision log', new Set(decided).size, tasks.length)
+  check('epic_finish in the decision log', done.has('Tool result: epic_finish'), true)
 }
 
 type Check = (what: string, is: unknown, expected: unknown) => void
