@@ -3,7 +3,7 @@ import { refuse } from '../../kernel/error.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { sendLetter } from '../mail/index.ts'
 import { prMerged, prStore, reviewStore } from '../review/index.ts'
-import { about, handleOf, isDuty, type Status, type TaskRow, taskStore, transition } from '../task/index.ts'
+import { about, handleOf, type Status, type TaskRow, taskStore, transition } from '../task/index.ts'
 import { worksOf } from '../work/index.ts'
 import { back } from './rules.ts'
 import { lineFollowed, lineHeld, mergeChecking, mergeConflicted, mergeLanded, mergeRed, mergeStuck, mergeWithdrawn } from './schema.ts'
@@ -207,7 +207,7 @@ async function askToRebase(ctx: RunContext, { repo_id, target }: MergeRow, lande
   const affected = new Set(works.filter((work) => work.repo_id === repo_id && work.base_branch === target).map(({ task_id }) => task_id))
   let sent = 0
   for (const task of others) {
-    if (!task.assignee_id || isDuty(task) || !affected.has(task.id)) continue
+    if (!task.assignee_id || task.lead || !affected.has(task.id)) continue
     const body = `${handleOf(landed)} (${landed.title}) was merged into ${target}. Your work on ${handleOf(task)} began before that: merge or rebase onto ${shownAs(target)} before you go on, so that nothing of it conflicts.`
     const where = { project_id: task.project_id, epic_id: task.epic_id, task_id: task.id }
     await sendLetter(ctx, { from: 'system', to: task.assignee_id, subject: 'Rebase Required', body, about: where })
