@@ -45,7 +45,19 @@ export const task = defineCapability({
 export type { AttentionSource } from './attention.ts'
 export { askForAttention } from './attention.ts'
 export { askForEpics, type EpicFacts, epicOf } from './epic.ts'
-export { about, giveTo, handleOf, isDuty, isOpen, requireTask, requireUnblocked, touched, transition, withinTask } from './rules.ts'
+export {
+  about,
+  giveTo,
+  handleOf,
+  isDuty,
+  isOpen,
+  requireTask,
+  requireUnblocked,
+  reviewedBy,
+  touched,
+  transition,
+  withinTask,
+} from './rules.ts'
 export { Body, Description, type Status, TaskSummary, TaskView, Title, taskNoted } from './schema.ts'
 export { type NoteRow, type TaskRow, taskStore } from './store.ts'
 export { createTask } from './tools.ts'
