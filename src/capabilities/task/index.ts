@@ -53,6 +53,7 @@ export {
   isOpen,
   requireTask,
   requireUnblocked,
+  reviewedBy,
   touched,
   transition,
   whenTaskEnds,
