@@ -6,8 +6,10 @@ import { Button } from '../../../ui/kit/button.tsx'
 import { Card } from '../../../ui/kit/page.tsx'
 import { visible } from '../../../ui/kit/plain.ts'
 import { Empty, Loaded, Skeleton } from '../../../ui/kit/states.tsx'
+import { useMay } from '../../../ui/live.tsx'
 import type { TaskOnPage } from '../../../ui/panel.ts'
 import { type Change, type Diff, linesOf, partOf } from './patch.ts'
+import { CommentedLines, PatchLines } from './patch-lines.tsx'
 import { useDiff } from './use-diff.ts'
 
 const LARGE_LINES = 300
@@ -23,6 +25,8 @@ const STATUS: Record<string, { word: string; tone: Tone }> = {
 /** What the task changed since it began, committed or not. */
 export function Changes({ task }: { task: TaskOnPage }) {
   const diff = useDiff(task.id)
+  const may = useMay()
+  const commented = task.status === 'REVIEW' && task.attention !== 'merge' && may('review_decide') === true
   return (
     <Card
       className="changes"
@@ -44,7 +48,7 @@ export function Changes({ task }: { task: TaskOnPage }) {
               <ul className="files">
                 {found.files.map((file) => (
                   <li key={file.path}>
-                    <FileView task={task.id} diff={found} file={file} />
+                    <FileView task={task.id} diff={found} file={file} commented={commented} />
                   </li>
                 ))}
               </ul>
@@ -83,8 +87,17 @@ function Counts({ added, removed }: Pick<Change, 'added' | 'removed'>) {
   )
 }
 
+interface FileProps {
+  task: string
+  diff: Diff
+  file: Change
+  /** Whether somebody may say a word on each line. */
+  commented: boolean
+}
+
 /** Open when it is small, and one of few; as somebody left it after that. */
-function FileView({ task, diff, file }: { task: string; diff: Diff; file: Change }) {
+function FileView({ file, ...of }: FileProps) {
+  const { diff } = of
   const small = (file.added ?? 0) + (file.removed ?? 0) <= LARGE_LINES && diff.files.length <= MANY_FILES
   const [chosen, setChosen] = useState<boolean>()
   const open = chosen ?? small
@@ -102,13 +115,13 @@ function FileView({ task, diff, file }: { task: string; diff: Diff; file: Change
           <Counts {...file} />
         </button>
       </h3>
-      {open && <Patch task={task} diff={diff} file={file} />}
+      {open && <Patch file={file} {...of} />}
     </>
   )
 }
 
 /** From what was read already; a file that is not in it, or only half, is read by itself. */
-function Patch({ task, diff, file }: { task: string; diff: Diff; file: Change }) {
+function Patch({ task, diff, file, commented }: FileProps) {
   const known = useMemo(() => partOf(diff, file), [diff, file])
   const alone = useDiff(task, file.path, known === undefined)
   const part = known ?? alone.data?.patch
@@ -116,19 +129,9 @@ function Patch({ task, diff, file }: { task: string; diff: Diff; file: Change })
   if (part === undefined) return alone.error ? <p className="patch-note">{alone.error.message}</p> : <Skeleton lines={2} />
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: whoever has no mouse scrolls it with the arrows
-    <section className="patch" aria-label={`Changes of ${file.path}`} tabIndex={0}>
+    <section className="patch" aria-label={`Changes of ${visible(file.path)}`} tabIndex={0}>
       {lines.length === 0 && <p className="patch-note">No line is changed.</p>}
-      {lines.map(({ key, is, text, before, after }) => (
-        <div key={key} className={`line line-${is}`}>
-          <span className="line-number">{before}</span>
-          <span className="line-number">{after}</span>
-          <span className="line-text" dir="ltr">
-            {is === 'added' && <ins>{visible(text)}</ins>}
-            {is === 'removed' && <del>{visible(text)}</del>}
-            {is !== 'added' && is !== 'removed' && visible(text)}
-          </span>
-        </div>
-      ))}
+      {commented ? <CommentedLines task={task} path={file.path} lines={lines} /> : <PatchLines lines={lines} />}
       {known === undefined && alone.data?.cut && <p className="patch-note">There is more: it is too long to be shown here.</p>}
     </section>
   )
