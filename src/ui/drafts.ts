@@ -1,4 +1,4 @@
-import { useSyncExternalStore } from 'react'
+import { useEffect, useSyncExternalStore } from 'react'
 
 /** A word on a line of a difference. */
 export interface LineComment {
@@ -56,6 +56,23 @@ export const drafts = {
 
 export function useDraft(task: string): Draft {
   return useSyncExternalStore(drafts.subscribe, () => drafts.of(task))
+}
+
+let sought: LineComment | undefined
+
+/** Somebody wants to go on with it: its field takes the focus as soon as it is on the page. */
+export function seek(comment: LineComment): void {
+  sought = comment
+  tell()
+}
+
+/** Whether it is this one; true once. */
+export function useSought(at: Omit<LineComment, 'body'>): boolean {
+  const wanted = useSyncExternalStore(drafts.subscribe, () => sought !== undefined && isSame(sought, at))
+  useEffect(() => {
+    if (wanted) sought = undefined
+  }, [wanted])
+  return wanted
 }
 
 export function isSame(a: LineComment, b: Omit<LineComment, 'body'>): boolean {

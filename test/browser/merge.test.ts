@@ -96,7 +96,7 @@ describe.skipIf(withoutBrowser('[U23] [U24] [U25] the merge line'))('the merge l
     await daemon.call('merge_submit', { task_id: third })
     await line.getByText('main is 1 behind.').waitFor()
     git(repo, 'checkout', '--', 'slow.txt')
-    await line.getByRole('button', { name: 'Bring main up to date' }).click()
+    await line.getByRole('button', { name: /^Bring it up to date: .* main$/ }).click()
     await page.getByText('Everything is up to date.').waitFor()
     await line.getByText('main is 1 behind.').waitFor({ state: 'detached' })
     expect(git(repo, 'ls-files').split('\n')).toEqual(['after.txt', 'slow.txt', 'third.txt'])
@@ -118,7 +118,7 @@ describe.skipIf(withoutBrowser('[U23] [U24] [U25] the merge line'))('the merge l
     const { page } = visitor
     const { repo, repo_id, handles } = await ground(daemon, 'Red work', 'Good work')
     const [red = '', good = ''] = handles
-    await handedIn(daemon, red, { files: { 'red.txt': 'x\n' }, resumed: [{ wait_message: {} }] })
+    await handedIn(daemon, red, { files: { 'red.txt': 'x\n' }, resumed: [{ sleep: { ms: 600_000 } }] })
     await handedIn(daemon, good, { files: { 'good.txt': 'x\n' } })
     await visitor.signIn(`/task/${red}`)
     await page.locator('.decide').getByRole('button', { name: 'Approve' }).click()
@@ -145,12 +145,12 @@ describe.skipIf(withoutBrowser('[U23] [U24] [U25] the merge line'))('the merge l
     await unharmed(visitor)
     git(repo, 'rm', '--quiet', 'red.txt')
     git(repo, 'commit', '--quiet', '--message=green again')
-    await line.getByRole('button', { name: 'Let main go on' }).click()
+    await line.getByRole('button', { name: /^Let it go on: .* main$/ }).click()
     await waits.getByText('landed').waitFor()
     await line.getByText('Nothing lands on main.').waitFor({ state: 'detached' })
 
     await daemon.call('repo_update', { repo_id, checks: 'true' })
-    await line.getByRole('button', { name: `Try the merge of ${red} again` }).click()
+    await line.getByRole('button', { name: `Try again: the merge of ${red}` }).click()
     await line.locator('.merge', { hasText: red }).getByText('landed').waitFor()
     expect(await statusOf(daemon, red)).toBe('DONE')
   })
@@ -196,6 +196,9 @@ describe.skipIf(withoutBrowser('[U23] [U24] [U25] the merge line'))('the merge l
     expect(await second.inputValue()).toBe(`Why ${EVIL}?`)
     expect(await page.locator('.decide').getByLabel('Feedback').inputValue()).toBe('Nearly.')
     await page.locator('.decide').getByText('2 comments, not sent yet').waitFor()
+    await page.getByRole('tab', { name: 'Overview' }).click()
+    await page.getByRole('button', { name: `${path}:2`, exact: true }).click()
+    await expect.poll(() => page.evaluate('document.activeElement.value')).toBe(`Why ${EVIL}?`)
     await unharmed(visitor)
 
     // What could not be sent is still there.

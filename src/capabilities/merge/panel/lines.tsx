@@ -1,6 +1,5 @@
 import './merges.css'
 import { CirclePause, GitMerge, Play, RefreshCw } from 'lucide-react'
-import { Badge } from '../../../ui/kit/badge.tsx'
 import { Button } from '../../../ui/kit/button.tsx'
 import { Card, Page } from '../../../ui/kit/page.tsx'
 import { visible } from '../../../ui/kit/plain.ts'
@@ -86,22 +85,19 @@ function Ended({ ended }: Pick<Line, 'ended'>) {
   )
 }
 
-function Held({ line: { repo_id, target, held } }: { line: Line }) {
+function Held({ line: { repo_id, repo, target, held } }: { line: Line }) {
   const may = useMay()
   const retry = useAction('merge_retry')
   return (
     <div className="line-word tone-red">
       <p>
-        <Badge tone="red" icon={CirclePause}>
-          held
-        </Badge>{' '}
-        <strong>Nothing lands on {visible(target)}.</strong> {visible(held ?? '')}
+        <CirclePause aria-hidden /> <strong>Nothing lands on {visible(target)}.</strong> {visible(held ?? '')}
       </p>
       {may('merge_retry') && (
         <Button
           icon={Play}
           busy={retry.isPending}
-          aria-label={`Let ${visible(target)} go on`}
+          aria-label={`Let it go on: ${visible(repo)} ${visible(target)}`}
           onClick={() => retry.mutate({ repo_id, target })}
         >
           Let it go on
@@ -111,7 +107,7 @@ function Held({ line: { repo_id, target, held } }: { line: Line }) {
   )
 }
 
-function Behind({ line: { repo_id, target, behind, behind_reason } }: { line: Line }) {
+function Behind({ line: { repo_id, repo, target, behind, behind_reason } }: { line: Line }) {
   const may = useMay()
   const sync = useAction('repo_sync', { said: ({ message }) => visible(message) })
   return (
@@ -126,7 +122,7 @@ function Behind({ line: { repo_id, target, behind, behind_reason } }: { line: Li
         <Button
           icon={RefreshCw}
           busy={sync.isPending}
-          aria-label={`Bring ${visible(target)} up to date`}
+          aria-label={`Bring it up to date: ${visible(repo)} ${visible(target)}`}
           onClick={() => sync.mutate({ repo_id })}
         >
           Bring it up to date

@@ -92,7 +92,7 @@ export function Retry({ merge: { id, handle, can_retry } }: { merge: Merge }) {
   return (
     <Button
       icon={RotateCcw}
-      aria-label={`Try the merge of ${handle} again`}
+      aria-label={`Try again: the merge of ${handle}`}
       busy={retry.isPending}
       onClick={() => retry.mutate({ merge_id: id })}
     >

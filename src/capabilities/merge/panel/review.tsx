@@ -2,7 +2,7 @@ import './merges.css'
 import { Link } from '@tanstack/react-router'
 import { Check, GitCompareArrows, Undo2, X } from 'lucide-react'
 import type { Output } from '../../../ui/client.ts'
-import { drafts, uncomment, useDraft } from '../../../ui/drafts.ts'
+import { drafts, type LineComment, seek, uncomment, useDraft } from '../../../ui/drafts.ts'
 import { Badge } from '../../../ui/kit/badge.tsx'
 import { Button, IconButton } from '../../../ui/kit/button.tsx'
 import { Refused, TextArea } from '../../../ui/kit/field.tsx'
@@ -149,6 +149,10 @@ function Answer({ task, openTab }: Props) {
 /** Those on lines, as they will be sent. */
 function Comments({ task, openTab }: Props) {
   const comments = inOrder(useDraft(task.id).comments)
+  const goTo = (comment: LineComment) => {
+    seek(comment)
+    openTab('Changes')
+  }
   if (!comments.length) return null
   return (
     <section aria-label="Your comments">
@@ -157,7 +161,7 @@ function Comments({ task, openTab }: Props) {
         {comments.map((comment) => (
           <li key={JSON.stringify([comment.path, comment.side, comment.line, comment.quoted])}>
             <p>
-              <button type="button" className="as-link mono" onClick={() => openTab('Changes')}>
+              <button type="button" className="as-link mono" onClick={() => goTo(comment)}>
                 {placeOf(comment)}
               </button>{' '}
               {comment.body.trim() ? visible(comment.body) : <span className="muted">nothing written yet</span>}

@@ -1,12 +1,13 @@
 import './changes.css'
 import { ChevronRight, GitCompareArrows, RefreshCw } from 'lucide-react'
 import { useMemo, useState } from 'react'
+import { useDraft } from '../../../ui/drafts.ts'
 import { Badge, type Tone } from '../../../ui/kit/badge.tsx'
 import { Button } from '../../../ui/kit/button.tsx'
 import { Card } from '../../../ui/kit/page.tsx'
 import { visible } from '../../../ui/kit/plain.ts'
 import { Empty, Loaded, Skeleton } from '../../../ui/kit/states.tsx'
-import { useMay } from '../../../ui/live.tsx'
+import { useMay, useTool } from '../../../ui/live.tsx'
 import type { TaskOnPage } from '../../../ui/panel.ts'
 import { type Change, type Diff, linesOf, partOf } from './patch.ts'
 import { CommentedLines, PatchLines } from './patch-lines.tsx'
@@ -25,8 +26,7 @@ const STATUS: Record<string, { word: string; tone: Tone }> = {
 /** What the task changed since it began, committed or not. */
 export function Changes({ task }: { task: TaskOnPage }) {
   const diff = useDiff(task.id)
-  const may = useMay()
-  const commented = task.status === 'REVIEW' && task.attention !== 'merge' && may('review_decide') === true
+  const commented = useMayComment(task)
   return (
     <Card
       className="changes"
@@ -62,6 +62,14 @@ export function Changes({ task }: { task: TaskOnPage }) {
   )
 }
 
+/** As long as it can be sent back: what was approved is on its way. */
+function useMayComment(task: TaskOnPage): boolean {
+  const may = useMay()('review_decide') === true && task.status === 'REVIEW'
+  const rounds = useTool('review_list', { task_id: task.id }, { follows: ['review', 'merge', 'task'], about: task.id, enabled: may }).data
+  const last = rounds?.reviews.at(-1)
+  return may && rounds !== undefined && !(last?.decision === 'approve' && last.outcome === null)
+}
+
 function Totals({ files }: { files: Change[] }) {
   const sum = (of: 'added' | 'removed') => files.reduce((total, file) => total + (file[of] ?? 0), 0)
   return (
@@ -95,12 +103,13 @@ interface FileProps {
   commented: boolean
 }
 
-/** Open when it is small, and one of few; as somebody left it after that. */
+/** Open when it is small, and one of few, or has a comment; as somebody left it after that. */
 function FileView({ file, ...of }: FileProps) {
-  const { diff } = of
+  const { task, diff, commented } = of
+  const written = useDraft(task).comments.some(({ path }) => path === file.path)
   const small = (file.added ?? 0) + (file.removed ?? 0) <= LARGE_LINES && diff.files.length <= MANY_FILES
   const [chosen, setChosen] = useState<boolean>()
-  const open = chosen ?? small
+  const open = chosen ?? (small || (commented && written))
   const status = STATUS[file.status[0] ?? '']
   return (
     <>

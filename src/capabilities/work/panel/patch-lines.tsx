@@ -1,6 +1,6 @@
 import { MessageSquarePlus, X } from 'lucide-react'
-import { type KeyboardEvent, memo, useCallback, useEffect, useId, useRef, useState } from 'react'
-import { comment, isSame, type LineComment, uncomment, useDraft } from '../../../ui/drafts.ts'
+import { type KeyboardEvent, memo, useCallback, useEffect, useId, useMemo, useRef, useState } from 'react'
+import { comment, isSame, type LineComment, uncomment, useDraft, useSought } from '../../../ui/drafts.ts'
 import { IconButton } from '../../../ui/kit/button.tsx'
 import { visible } from '../../../ui/kit/plain.ts'
 import type { Line } from './patch.ts'
@@ -18,25 +18,25 @@ export function PatchLines({ lines }: { lines: Line[] }) {
 
 /** The same, with a place for a word on each. One of them is reached with the tabulator, the others from it with the arrows. */
 export function CommentedLines({ task, path, lines }: { task: string; path: string; lines: Line[] }) {
-  const { comments } = useDraft(task)
-  const own = comments.filter((one) => one.path === path)
+  const own = useOwnComments(task, path)
   const [chosen, setChosen] = useState<number>()
   const reached = chosen ?? lines.find((line) => placeOn(path, line))?.key
-  return lines.map((line) => {
-    const place = placeOn(path, line)
-    const written = place && own.find((one) => isSame(one, place))
-    return (
-      <CommentedLine
-        key={line.key}
-        task={task}
-        path={path}
-        line={line}
-        written={written}
-        reached={line.key === reached}
-        onReach={setChosen}
-      />
-    )
-  })
+  return useMemo(
+    () =>
+      lines.map((line) => {
+        const place = placeOn(path, line)
+        const written = place && own.find((one) => isSame(one, place))
+        const props = { task, path, line, written, reached: line.key === reached, onReach: setChosen }
+        return <CommentedLine key={line.key} {...props} />
+      }),
+    [task, path, lines, own, reached],
+  )
+}
+
+/** The same list as long as nothing is written in this file: a long one is not drawn with every letter in another. */
+function useOwnComments(task: string, path: string): LineComment[] {
+  const text = JSON.stringify(useDraft(task).comments.filter((one) => one.path === path))
+  return useMemo(() => JSON.parse(text) as LineComment[], [text])
 }
 
 /** Of a line that a file has; not of what git says about it. */
@@ -122,9 +122,10 @@ interface BoxProps {
 function CommentBox({ task, place, body, asked, onRemove }: BoxProps) {
   const id = useId()
   const field = useRef<HTMLTextAreaElement>(null)
+  const sought = useSought(place)
   useEffect(() => {
-    if (asked) field.current?.focus()
-  }, [asked])
+    if (asked || sought) field.current?.focus()
+  }, [asked, sought])
   const keyed = ({ key }: KeyboardEvent) => {
     if (key === 'Escape' && !body.trim()) onRemove()
   }
