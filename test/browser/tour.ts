@@ -205,6 +205,7 @@ export async function* mergeTour(visitor: Visitor, merges: MergeSights): AsyncGe
   const { page } = visitor
   await visitor.signIn('/merges')
   await page.getByText('is 1 behind').waitFor()
+  await page.locator('.merge', { hasText: 'conflict' }).locator('.merge-files', { hasText: 'label.txt' }).waitFor()
   await page.locator('.merge', { hasText: merges.red }).getByText('The end of what').click()
   yield 'merge-lines'
   for (const [name, task] of [
