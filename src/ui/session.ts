@@ -1,3 +1,4 @@
+import { drafts } from './drafts.ts'
 import { storage } from './storage.ts'
 
 /** Who is signed in, kept per origin; never a cookie, which every port of this machine would get. */
@@ -62,7 +63,10 @@ function linkInAddress(): string | undefined {
 
 function tell(next: Session | undefined, why: string | undefined): void {
   // Who leaves on purpose must not be let in again by the link that they came with.
-  if (!next && why === undefined) link = undefined
+  if (!next && why === undefined) {
+    link = undefined
+    drafts.dropAll()
+  }
   now = next
   reason = why
   for (const listener of listeners) listener()

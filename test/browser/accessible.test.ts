@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 import { describe, expect, onTestFinished } from 'vitest'
 import { TestDaemon } from '../../src/testing/daemon.ts'
 import { test, Visitor, withoutBrowser } from './support.ts'
-import { agentTour, demo, demoAgents, firstVisit, tour } from './tour.ts'
+import { agentTour, demo, demoAgents, demoMerges, firstVisit, mergeTour, tour } from './tour.ts'
 
 const AXE = `${readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')};0`
 /** Nothing of content: they catch the focus at the edge of what is open, and pass it on. */
@@ -50,6 +50,7 @@ describe.skipIf(withoutBrowser('[U10] screens for everybody'))('screens for ever
     expect(seen).toEqual(
       expect.arrayContaining([
         'board',
+        'merges',
         'task',
         'sign-in',
         'palette',
@@ -61,6 +62,7 @@ describe.skipIf(withoutBrowser('[U10] screens for everybody'))('screens for ever
         'new-epic',
         'epic',
         'first-board',
+        'first-merges',
       ]),
     )
     await Promise.all([visitor.leave(), first.leave()])
@@ -78,6 +80,17 @@ describe.skipIf(withoutBrowser('[U10] screens for everybody'))('screens for ever
     }
     expect(found).toEqual([])
     await Promise.all([desk.leave(), phone.leave()])
+  })
+
+  test('[U10] nor where work is decided about and merged, in light and in the dark', { timeout: 180_000 }, async ({ browser, daemon }) => {
+    const merges = await demoMerges(daemon)
+    const found: string[] = []
+    for (const look of [DESK, PHONE]) {
+      const visitor = await Visitor.open(browser, daemon, look)
+      for await (const name of mergeTour(visitor, merges)) found.push(...(await faults(visitor, `${name}, ${look.colorScheme}`)))
+      await visitor.leave()
+    }
+    expect(found).toEqual([])
   })
 
   test('[U10] nor in the dark, on a phone', async ({ browser, daemon }) => {

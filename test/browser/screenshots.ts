@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path'
 import { expect, vi } from 'vitest'
 import { TestDaemon } from '../../src/testing/daemon.ts'
 import { test, Visitor } from './support.ts'
-import { agentTour, demo, demoAgents, firstVisit, tour } from './tour.ts'
+import { agentTour, demo, demoAgents, demoMerges, firstVisit, mergeTour, tour } from './tour.ts'
 
 vi.setConfig({ testTimeout: 10 * 60_000 })
 
@@ -18,7 +18,7 @@ test('every screen in light and dark, on a desk and on a phone', async ({ browse
   const [daemon, empty] = [await TestDaemon.start(), await TestDaemon.start()]
   const names = new Set<string>()
   try {
-    const [sights, agents] = [await demo(daemon), await demoAgents(daemon)]
+    const [sights, agents, merges] = [await demo(daemon), await demoAgents(daemon), await demoMerges(daemon)]
     for (const colorScheme of THEMES)
       for (const [size, viewport] of Object.entries(SIZES)) {
         const look = { colorScheme, viewport }
@@ -30,6 +30,7 @@ test('every screen in light and dark, on a desk and on a phone', async ({ browse
         for await (const name of firstVisit(first)) await picture(first, name)
         for await (const name of tour(visitor, sights)) await picture(visitor, name)
         for await (const name of agentTour(visitor, agents)) await picture(visitor, name)
+        for await (const name of mergeTour(visitor, merges)) await picture(visitor, name)
         await Promise.all([visitor.leave(), first.leave()])
       }
   } finally {

@@ -1,5 +1,8 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { TestDaemon } from '../../src/testing/daemon.ts'
-import { repository } from '../chaos/kill-runs.ts'
+import { git, repository } from '../chaos/kill-runs.ts'
+import { until } from '../e2e/support.ts'
 import { said, startWith } from './agents.ts'
 import type { Visitor } from './support.ts'
 
@@ -17,6 +20,14 @@ export interface AgentSights {
   working: string
   parked: string
   handedIn: string
+}
+
+/** Tasks by what became of their merge. */
+export interface MergeSights {
+  toReview: string
+  landed: string
+  red: string
+  waiting: string
 }
 
 const LINK_USED = '/#link=sbx_link_0000000000000000000000000000000000000000000'
@@ -189,6 +200,35 @@ export async function* agentTour(visitor: Visitor, agents: AgentSights): AsyncGe
   yield 'task-reviews'
 }
 
+/** What there is to see of merges. */
+export async function* mergeTour(visitor: Visitor, merges: MergeSights): AsyncGenerator<string> {
+  const { page } = visitor
+  await visitor.signIn('/merges')
+  await page.getByText('is 1 behind').waitFor()
+  await page.locator('.merge', { hasText: 'conflict' }).locator('.merge-files', { hasText: 'label.txt' }).waitFor()
+  await page.locator('.merge', { hasText: merges.red }).getByText('The end of what').click()
+  yield 'merge-lines'
+  for (const [name, task] of [
+    ['landed', merges.landed],
+    ['red', merges.red],
+    ['waiting', merges.waiting],
+  ] as const) {
+    await visitor.visit(`/task/${task}?tab=Reviews`)
+    await page.locator('.merge-of').waitFor()
+    await page.locator('.pull-request').waitFor()
+    yield `task-merge-${name}`
+  }
+  await visitor.visit(`/task/${merges.toReview}?tab=Changes`)
+  const patch = page.getByRole('region', { name: 'Changes of src/slot.ts' })
+  await patch.getByRole('button', { name: 'Comment on line 7' }).click()
+  await patch.getByLabel('Your comment on line 7', { exact: true }).fill('The day on which the clocks change has 23 hours.')
+  await page.locator('.decide').getByText('One comment, not sent yet').waitFor()
+  await page.locator('h1').scrollIntoViewIfNeeded()
+  yield 'task-decide'
+  await patch.getByLabel('Your comment on line 7', { exact: true }).scrollIntoViewIfNeeded()
+  yield 'task-line-comment'
+}
+
 /** What somebody sees before there is anything. */
 export async function* firstVisit(visitor: Visitor): AsyncGenerator<string> {
   const { page, daemon } = visitor
@@ -344,6 +384,48 @@ export async function demoAgents(daemon: TestDaemon): Promise<AgentSights> {
   await said(daemon, parked, 'limit')
   await said(daemon, handedIn, 'is green')
   return { none: await made('Sort the reviews by date'), working, parked, handedIn }
+}
+
+/** Two lines: one in which something landed, failed and conflicted, and one that is held. */
+export async function demoMerges(daemon: TestDaemon): Promise<MergeSights> {
+  const [parcels, scales] = [await mergeGround(daemon, 'Parcels'), await mergeGround(daemon, 'Scales')]
+  const [landed, conflict, red, later, toReview, waiting] = await Promise.all([
+    parcels.handIn('Print the label of a parcel', 'label.txt', 'label\n'),
+    parcels.handIn('Print the label twice', 'label.txt', 'label label\n'),
+    parcels.handIn('Round slots to the full hour', 'broken.txt', 'x\n'),
+    parcels.handIn('Weigh before printing', 'weigh.txt', 'x\n'),
+    parcels.handIn('Show the slot of a parcel', 'src/slot.ts', DELIVERY),
+    scales.handIn('Refuse a parcel that is too heavy', 'heavy.txt', 'x\n'),
+  ])
+  const approve = (task_id: string) => daemon.call('review_decide', { task_id, decision: 'approve' })
+  for (const task of [landed, conflict, red]) await approve(task)
+  // Somebody works in the checkout: the branch does not follow.
+  writeFileSync(join(parcels.repo, 'label.txt'), 'mine\n')
+  await approve(later)
+
+  writeFileSync(join(scales.repo, 'broken.txt'), 'x\n')
+  git(scales.repo, 'add', '.')
+  git(scales.repo, 'commit', '--quiet', '--message=broken')
+  await daemon.call('merge_submit', { task_id: waiting })
+  const held = async () => (await daemon.call('merge_status', { task_id: waiting })).lines[0].held
+  await until(held, 'a line that is held')
+  return { toReview, landed, red, waiting }
+}
+
+async function mergeGround(daemon: TestDaemon, name: string) {
+  const { project_id } = await daemon.call('project_create', { name })
+  const repo = repository()
+  const checks = `if test -e broken.txt; then seq -f 'ok %g - a slot' 40; echo 'not ok 41 - the last slot of the day'; exit 1; fi`
+  await daemon.call('repo_add', { path: repo, project_id, checks })
+  const summary = 'Slots are of **two hours**, in the time of the customer.\n\n- summer time is tried\n- `npm test` is green'
+  const woken = { if_resumed: { steps: [{ sleep: { ms: 36_000_000 } }] } }
+  const handIn = async (title: string, path: string, text: string): Promise<string> => {
+    const { handle } = await daemon.call('task_create', { project_id, title })
+    await startWith(daemon, handle, woken, { write: { path, text } }, { commit: { message: title } }, { review: { summary } })
+    await until(async () => (await daemon.call('task_get', { task_id: handle })).task.status === 'REVIEW', `${handle} in review`)
+    return handle
+  }
+  return { repo, handIn }
 }
 
 const DELIVERY = [

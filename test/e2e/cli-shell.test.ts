@@ -68,7 +68,7 @@ describe('completion', () => {
     expect(await offered('task get ', '/nowhere')).toEqual([])
   })
 
-  test('[E51] bash asks the program and gets words without their notes', () => {
+  test('[E51] bash asks the program and gets words without their notes', async () => {
     const script = `
       source <(signalbox completion bash)
       offer() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _signalbox; echo "\${COMPREPLY[*]}"; }
@@ -80,7 +80,12 @@ describe('completion', () => {
       offer signalbox task create --title = x --priority =
       offer signalbox task list --status=RE
       offer signalbox task create --title = x --pri`
-    const said = execFileSync('bash', ['--norc', '-c', script], { env: env(), encoding: 'utf8' })
+    let said = ''
+    // A daemon that answers too late is not waited for: nothing is offered then.
+    await until(() => {
+      said = execFileSync('bash', ['--norc', '-c', script], { env: env(), encoding: 'utf8' })
+      return said.includes('T-2')
+    }, 'tasks are offered')
     expect(said.split('\n')).toEqual([
       'complete -o default -F _signalbox signalbox',
       'create',

@@ -205,6 +205,25 @@ describe('what lands', () => {
     expect(await at.app.owner.refused('merge_retry', again)).toMatchObject({ code: 'CONFLICT', message: expect.stringContaining('landed') })
   })
 
+  test('[ML8] says whether it may be tried again: not when its worker has handed in since, nor when its task is closed', async () => {
+    const at = await ground()
+    const work = await at.handedIn('red.txt')
+    expect(await at.approve(work)).toMatchObject({ status: 'red' })
+    const mayBe = async () => (await at.line()).ended[0].can_retry
+    expect(await mayBe()).toBe(true)
+    await at.handIn(work, 'the same once more')
+    expect(await mayBe()).toBe(false)
+    expect(await at.app.owner.refused('merge_retry', { task_id: work.task.id })).toMatchObject({
+      code: 'CONFLICT',
+      message: expect.stringContaining('handed in again'),
+    })
+    expect(await at.approve(work)).toMatchObject({ status: 'red' })
+    expect(await mayBe()).toBe(true)
+    await at.app.owner.call('task_close', { task_id: work.task.id, reason: 'Not needed' })
+    expect(await mayBe()).toBe(false)
+    expect(await at.app.owner.refused('merge_retry', { task_id: work.task.id })).toMatchObject({ code: 'INVALID_TRANSITION' })
+  })
+
   test('[ML9] is found again after a restart in the middle of its checks, which are not begun anew', async () => {
     const at = await ground()
     const go = deferred()

@@ -141,15 +141,12 @@ async function again(ctx: RunContext, merge: MergeRow): Promise<Refusal | undefi
   const review = await reviewStore(ctx.tx).find(merge.review_id)
   const denied = checkMayDecide(ctx.principal, task, review)
   if (denied) return denied
-  const last = await mergeStore(ctx.tx).lastOf(task.id)
-  const latest = (await reviewStore(ctx.tx).ofTask(task.id)).at(-1)
-  if (last?.id !== merge.id || latest?.id !== merge.review_id || !RETRIED.includes(merge.state))
+  if (!(await isLatest(ctx.tx, merge)) || !RETRIED.includes(merge.state))
     return refuse('CONFLICT', `${handleOf(task)} is not to be tried again: ${WHY[merge.state] ?? 'it was handed in again since'}.`, {
       next_tool: 'merge_status',
       next_arguments: { task_id: handleOf(task) },
     })
-  if (task.status !== 'REVIEW' && task.status !== 'IN_PROGRESS')
-    return refuse('INVALID_TRANSITION', `${handleOf(task)} is ${task.status}: there is nothing to merge.`)
+  if (!mayMove(task)) return refuse('INVALID_TRANSITION', `${handleOf(task)} is ${task.status}: there is nothing to merge.`)
   if (task.status === 'IN_PROGRESS') await transition(ctx, task, 'REVIEW', 'Its merge is tried again')
   await reviewStore(ctx.tx).update(merge.review_id, { outcome: null, reason: null })
   const waiting = { state: 'waiting', reason: null, log: null, built: null, built_on: null, began_at: null, ended_at: null } as const
@@ -158,6 +155,16 @@ async function again(ctx: RunContext, merge: MergeRow): Promise<Refusal | undefi
   ctx.emit(mergeQueued({ ...about(task), subject: merge.id }, { handle: handleOf(task), into: merge.target }))
   setOff(ctx, merge)
   return undefined
+}
+
+/** What its worker has handed in since is another commit. */
+async function isLatest(tx: Tx, { id, task_id, review_id }: MergeRow): Promise<boolean> {
+  const last = await mergeStore(tx).lastOf(task_id)
+  return last?.id === id && (await reviewStore(tx).latest([task_id]))[0]?.id === review_id
+}
+
+function mayMove({ status, deleted_at }: TaskRow): boolean {
+  return deleted_at === null && (status === 'REVIEW' || status === 'IN_PROGRESS')
 }
 
 const RETRIED: MergeRow['state'][] = ['stuck', 'red', 'withdrawn']
@@ -198,6 +205,7 @@ async function mergeView(tx: Tx, merge: MergeRow, position: number | null): Prom
     commit: built,
     on: built_on,
     reason,
+    can_retry: RETRIED.includes(state) && mayMove(task) && (await isLatest(tx, merge)),
     files: JSON.parse(files) as string[],
     log,
     submitted_by,

@@ -43,6 +43,7 @@ export const MergeView = z.strictObject({
   commit: z.string().nullable().describe('What it is on the line, or would be'),
   on: z.string().nullable().describe('The commit of the line that it was built on'),
   reason: z.string().nullable(),
+  can_retry: z.boolean().describe('Whether merge_retry would put it back into the line'),
   files: z.array(z.string()).describe('Those in conflict'),
   log: z.string().nullable().describe('The end of what the checks printed'),
   submitted_by: z.string(),

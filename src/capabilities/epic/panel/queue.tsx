@@ -10,7 +10,6 @@ import { Empty, Loaded } from '../../../ui/kit/states.tsx'
 import { Time } from '../../../ui/kit/time.tsx'
 import { Who } from '../../../ui/kit/who.tsx'
 import { useAction, useMay, useTool } from '../../../ui/live.tsx'
-import type { TaskOnPage } from '../../../ui/panel.ts'
 import type { Queued } from './words.ts'
 
 const FOLLOWS = ['review', 'task']
@@ -60,7 +59,7 @@ function Entry({ entry }: { entry: Queued }) {
   )
 }
 
-function Answer({ entry: { task_id, handle, epic_id } }: { entry: Pick<Queued, 'task_id' | 'handle' | 'epic_id'> }) {
+function Answer({ entry: { task_id, handle } }: { entry: Queued }) {
   const [feedback, setFeedback] = useState('')
   const decide = useAction('review_decide', { said: ({ message }) => `${handle}: ${message}` })
   const pressed = decide.isPending ? decide.variables?.decision : undefined
@@ -74,18 +73,16 @@ function Answer({ entry: { task_id, handle, epic_id } }: { entry: Pick<Queued, '
         onChange={(event) => setFeedback(event.target.value)}
       />
       <div className="queue-answers">
-        {epic_id !== null && (
-          <Button
-            kind="primary"
-            icon={Check}
-            aria-label={`Approve and merge ${handle}`}
-            busy={pressed === 'approve'}
-            disabled={decide.isPending}
-            onClick={() => decide.mutate({ task_id, decision: 'approve' })}
-          >
-            Approve and merge
-          </Button>
-        )}
+        <Button
+          kind="primary"
+          icon={Check}
+          aria-label={`Approve and merge ${handle}`}
+          busy={pressed === 'approve'}
+          disabled={decide.isPending}
+          onClick={() => decide.mutate({ task_id, decision: 'approve' })}
+        >
+          Approve and merge
+        </Button>
         <Button
           icon={Undo2}
           aria-label={`Send back ${handle}`}
@@ -97,17 +94,5 @@ function Answer({ entry: { task_id, handle, epic_id } }: { entry: Pick<Queued, '
         </Button>
       </div>
     </>
-  )
-}
-
-/** The same on the page of the task itself, as long as it waits. */
-export function DecideTask({ task }: { task: TaskOnPage }) {
-  if (task.status !== 'REVIEW' || task.attention === 'merge') return null
-  return (
-    <Card title="Decide">
-      <div className="card-body form">
-        <Answer entry={{ task_id: task.id, handle: task.handle, epic_id: task.epic_id }} />
-      </div>
-    </Card>
   )
 }

@@ -1,13 +1,16 @@
 import './changes.css'
 import { ChevronRight, GitCompareArrows, RefreshCw } from 'lucide-react'
 import { useMemo, useState } from 'react'
+import { useDraft } from '../../../ui/drafts.ts'
 import { Badge, type Tone } from '../../../ui/kit/badge.tsx'
 import { Button } from '../../../ui/kit/button.tsx'
 import { Card } from '../../../ui/kit/page.tsx'
 import { visible } from '../../../ui/kit/plain.ts'
 import { Empty, Loaded, Skeleton } from '../../../ui/kit/states.tsx'
+import { useMay, useTool } from '../../../ui/live.tsx'
 import type { TaskOnPage } from '../../../ui/panel.ts'
 import { type Change, type Diff, linesOf, partOf } from './patch.ts'
+import { CommentedLines, PatchLines } from './patch-lines.tsx'
 import { useDiff } from './use-diff.ts'
 
 const LARGE_LINES = 300
@@ -23,6 +26,7 @@ const STATUS: Record<string, { word: string; tone: Tone }> = {
 /** What the task changed since it began, committed or not. */
 export function Changes({ task }: { task: TaskOnPage }) {
   const diff = useDiff(task.id)
+  const commented = useMayComment(task)
   return (
     <Card
       className="changes"
@@ -44,7 +48,7 @@ export function Changes({ task }: { task: TaskOnPage }) {
               <ul className="files">
                 {found.files.map((file) => (
                   <li key={file.path}>
-                    <FileView task={task.id} diff={found} file={file} />
+                    <FileView task={task.id} diff={found} file={file} commented={commented} />
                   </li>
                 ))}
               </ul>
@@ -56,6 +60,14 @@ export function Changes({ task }: { task: TaskOnPage }) {
       )}
     </Card>
   )
+}
+
+/** As long as it can be sent back: what was approved is on its way. */
+function useMayComment(task: TaskOnPage): boolean {
+  const may = useMay()('review_decide') === true && task.status === 'REVIEW'
+  const rounds = useTool('review_list', { task_id: task.id }, { follows: ['review', 'merge', 'task'], about: task.id, enabled: may }).data
+  const last = rounds?.reviews.at(-1)
+  return may && rounds !== undefined && !(last?.decision === 'approve' && last.outcome === null)
 }
 
 function Totals({ files }: { files: Change[] }) {
@@ -83,11 +95,21 @@ function Counts({ added, removed }: Pick<Change, 'added' | 'removed'>) {
   )
 }
 
-/** Open when it is small, and one of few; as somebody left it after that. */
-function FileView({ task, diff, file }: { task: string; diff: Diff; file: Change }) {
+interface FileProps {
+  task: string
+  diff: Diff
+  file: Change
+  /** Whether somebody may say a word on each line. */
+  commented: boolean
+}
+
+/** Open when it is small, and one of few, or has a comment; as somebody left it after that. */
+function FileView({ file, ...of }: FileProps) {
+  const { task, diff, commented } = of
+  const written = useDraft(task).comments.some(({ path }) => path === file.path)
   const small = (file.added ?? 0) + (file.removed ?? 0) <= LARGE_LINES && diff.files.length <= MANY_FILES
   const [chosen, setChosen] = useState<boolean>()
-  const open = chosen ?? small
+  const open = chosen ?? (small || (commented && written))
   const status = STATUS[file.status[0] ?? '']
   return (
     <>
@@ -102,13 +124,13 @@ function FileView({ task, diff, file }: { task: string; diff: Diff; file: Change
           <Counts {...file} />
         </button>
       </h3>
-      {open && <Patch task={task} diff={diff} file={file} />}
+      {open && <Patch file={file} {...of} />}
     </>
   )
 }
 
 /** From what was read already; a file that is not in it, or only half, is read by itself. */
-function Patch({ task, diff, file }: { task: string; diff: Diff; file: Change }) {
+function Patch({ task, diff, file, commented }: FileProps) {
   const known = useMemo(() => partOf(diff, file), [diff, file])
   const alone = useDiff(task, file.path, known === undefined)
   const part = known ?? alone.data?.patch
@@ -116,19 +138,9 @@ function Patch({ task, diff, file }: { task: string; diff: Diff; file: Change })
   if (part === undefined) return alone.error ? <p className="patch-note">{alone.error.message}</p> : <Skeleton lines={2} />
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: whoever has no mouse scrolls it with the arrows
-    <section className="patch" aria-label={`Changes of ${file.path}`} tabIndex={0}>
+    <section className="patch" aria-label={`Changes of ${visible(file.path)}`} tabIndex={0}>
       {lines.length === 0 && <p className="patch-note">No line is changed.</p>}
-      {lines.map(({ key, is, text, before, after }) => (
-        <div key={key} className={`line line-${is}`}>
-          <span className="line-number">{before}</span>
-          <span className="line-number">{after}</span>
-          <span className="line-text" dir="ltr">
-            {is === 'added' && <ins>{visible(text)}</ins>}
-            {is === 'removed' && <del>{visible(text)}</del>}
-            {is !== 'added' && is !== 'removed' && visible(text)}
-          </span>
-        </div>
-      ))}
+      {commented ? <CommentedLines task={task} path={file.path} lines={lines} /> : <PatchLines lines={lines} />}
       {known === undefined && alone.data?.cut && <p className="patch-note">There is more: it is too long to be shown here.</p>}
     </section>
   )

@@ -1,0 +1,228 @@
+import './merges.css'
+import { Link } from '@tanstack/react-router'
+import { Check, GitCompareArrows, Undo2, X } from 'lucide-react'
+import type { Output } from '../../../ui/client.ts'
+import { drafts, type LineComment, seek, uncomment, useDraft } from '../../../ui/drafts.ts'
+import { Badge } from '../../../ui/kit/badge.tsx'
+import { Button, IconButton } from '../../../ui/kit/button.tsx'
+import { Refused, TextArea } from '../../../ui/kit/field.tsx'
+import { Markdown } from '../../../ui/kit/markdown.tsx'
+import { Card } from '../../../ui/kit/page.tsx'
+import { visible } from '../../../ui/kit/plain.ts'
+import { Time } from '../../../ui/kit/time.tsx'
+import { Who } from '../../../ui/kit/who.tsx'
+import { useAction, useMay, useTool } from '../../../ui/live.tsx'
+import type { TaskOnPage } from '../../../ui/panel.ts'
+import { feedbackOf, inOrder, placeOf } from './feedback.ts'
+import { Elapsed, Outcome, Retry, StateBadge } from './merge-entry.tsx'
+import type { Line, Merge } from './words.ts'
+
+interface Props {
+  task: TaskOnPage
+  openTab(tab: string): void
+}
+
+type Round = Output<'review_list'>['reviews'][number]
+
+/** Work that was handed in: what there is to decide, or what became of the decision. */
+export function Review({ task, openTab }: Props) {
+  const rounds = useTool('review_list', { task_id: task.id }, { follows: ['review', 'merge', 'task'], about: task.id }).data?.reviews
+  if (!rounds) return null
+  const last = rounds.at(-1)
+  return (
+    <>
+      {last?.decision === 'approve' && <MergeOf task={task} round={last} />}
+      {task.status === 'REVIEW' && !isMerging(last) && <Decide task={task} round={isOpen(last) ? last : undefined} openTab={openTab} />}
+    </>
+  )
+}
+
+const isMerging = (round: Round | undefined) => round?.decision === 'approve' && round.outcome === null
+
+/** What was only moved to Review has no round of its own. */
+const isOpen = (round: Round | undefined) => round !== undefined && (round.decision === null || round.outcome === 'failed')
+
+function Decide({ task, round, openTab }: Props & { round: Round | undefined }) {
+  const may = useMay()
+  return (
+    <Card
+      className="decide"
+      title={<>To review {round && <Badge tone="amber">round {round.round}</Badge>}</>}
+      actions={
+        <Button icon={GitCompareArrows} onClick={() => openTab('Changes')}>
+          Look at the changes
+        </Button>
+      }
+    >
+      <div className="card-body form">
+        {round ? <HandedIn round={round} /> : <p className="muted">It was moved to Review without a summary.</p>}
+        {may('review_decide') && <Answer task={task} openTab={openTab} />}
+      </div>
+    </Card>
+  )
+}
+
+function HandedIn({ round: { summary, reviewer_prompt, requested_by, requested_at } }: { round: Round }) {
+  return (
+    <>
+      <p className="merge-head">
+        <Who id={requested_by} />
+        <span className="muted">
+          handed it in <Time at={requested_at} />
+        </span>
+      </p>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: whoever has no mouse scrolls it with the arrows */}
+      <section className="decide-summary" aria-label="Summary" tabIndex={0}>
+        <Markdown text={summary} />
+        {reviewer_prompt && (
+          <>
+            <h3>For the reviewer</h3>
+            <Markdown text={reviewer_prompt} />
+          </>
+        )}
+      </section>
+    </>
+  )
+}
+
+/** The one way in which feedback leaves the page. What was written stays until the daemon has it. */
+function useSendBack(task: TaskOnPage) {
+  const send = useAction('review_decide', {
+    quiet: true,
+    said: ({ message }) => `${task.handle}: ${message}`,
+    onSuccess: () => drafts.drop(task.id),
+  })
+  return {
+    send: (feedback: string) => send.mutate({ task_id: task.id, decision: 'request_changes', feedback }),
+    busy: send.isPending,
+    error: send.error,
+  }
+}
+
+function Answer({ task, openTab }: Props) {
+  const draft = useDraft(task.id)
+  const feedback = feedbackOf(draft)
+  const back = useSendBack(task)
+  const approve = useAction('merge_submit', { quiet: true })
+  const busy = back.busy || approve.isPending
+  const written = feedback !== ''
+  return (
+    <>
+      <Comments task={task} openTab={openTab} />
+      <TextArea
+        label="Feedback"
+        rows={2}
+        placeholder="What is to be changed, when it is sent back"
+        value={draft.text}
+        onChange={(event) => drafts.change(task.id, () => ({ text: event.target.value }))}
+      />
+      <Refused error={back.error ?? approve.error} />
+      <div className="decide-answers">
+        <Button
+          kind={written ? 'plain' : 'primary'}
+          icon={Check}
+          busy={approve.isPending}
+          disabled={busy}
+          onClick={() => approve.mutate({ task_id: task.id })}
+        >
+          Approve
+        </Button>
+        <Button
+          kind={written ? 'primary' : 'plain'}
+          icon={Undo2}
+          busy={back.busy}
+          disabled={busy || !written}
+          onClick={() => back.send(feedback)}
+        >
+          Send back
+        </Button>
+        <span className="muted">
+          {written
+            ? 'Sent back, its worker gets what you wrote. An approval sends none of it.'
+            : 'Approving puts it into the merge line; it is done when it has landed.'}
+        </span>
+      </div>
+    </>
+  )
+}
+
+/** Those on lines, as they will be sent. */
+function Comments({ task, openTab }: Props) {
+  const comments = inOrder(useDraft(task.id).comments)
+  const goTo = (comment: LineComment) => {
+    seek(comment)
+    openTab('Changes')
+  }
+  if (!comments.length) return null
+  return (
+    <section aria-label="Your comments">
+      <h3 className="decide-title">{comments.length === 1 ? 'One comment' : `${comments.length} comments`}, not sent yet</h3>
+      <ul className="decide-comments">
+        {comments.map((comment) => (
+          <li key={JSON.stringify([comment.path, comment.side, comment.line, comment.quoted])}>
+            <p>
+              <button type="button" className="as-link mono" onClick={() => goTo(comment)}>
+                {placeOf(comment)}
+              </button>{' '}
+              {comment.body.trim() ? visible(comment.body) : <span className="muted">nothing written yet</span>}
+            </p>
+            <IconButton icon={X} name={`Remove the comment on ${placeOf(comment)}`} onClick={() => uncomment(task.id, comment)} />
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+function MergeOf({ task, round }: { task: TaskOnPage; round: Round }) {
+  const line = useTool('merge_status', { task_id: task.id }, { follows: ['merge', 'line', 'review'] }).data?.lines[0]
+  const merge = line && [...line.waiting, ...line.ended].find(({ review_id }) => review_id === round.id)
+  if (!line || !merge) return null
+  return (
+    <Card
+      className="merge-of"
+      title="Merge"
+      actions={
+        <Link to="/merges" className="button button-quiet">
+          The merge line
+        </Link>
+      }
+    >
+      <div className="card-body form">
+        <div className="merge-head">
+          <span role="status">
+            <StateBadge state={merge.state} />
+          </span>
+          <Standing line={line} merge={merge} />
+          <Retry merge={merge} />
+        </div>
+        {line.held !== null && merge.position !== null && (
+          <p className="refused">
+            Nothing lands on {visible(line.target)}. {visible(line.held)}
+          </p>
+        )}
+        <Outcome merge={merge} />
+      </div>
+    </Card>
+  )
+}
+
+function Standing({ line, merge }: { line: Line; merge: Merge }) {
+  const into = <span className="mono">{visible(line.target)}</span>
+  const when = merge.ended_at ?? merge.submitted_at
+  return (
+    <span className="muted">
+      {merge.state === 'waiting' && (
+        <>
+          number {merge.position} of {line.waiting.length} in the line of {into}
+        </>
+      )}
+      {merge.state === 'checking' && merge.began_at && (
+        <>
+          merged with {into}, <Elapsed since={merge.began_at} />
+        </>
+      )}
+      {merge.position === null && <Time at={when} />}
+    </span>
+  )
+}
