@@ -211,7 +211,10 @@ export const reported = defineTool({
   description: 'It gets a moment to end by itself; then it is ended.',
   input: z.strictObject({ task_id: z.string() }),
   async run(ctx, { task_id }) {
-    await letEnd(ctx, task_id)
+    const run = await runStore(ctx.tx).livingOf(task_id)
+    const rounds = await reviewsOf(ctx.tx, task_id)
+    // Told late, it must not end who was started since, for work that came back meanwhile.
+    if (run && rounds.some(({ requested_at }) => requested_at >= run.created_at)) await letEnd(ctx, task_id)
     return {}
   },
 })
