@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { defineCapability, setting } from '../../kernel/capability.ts'
 import type { Tx } from '../../kernel/storage.ts'
+import { createIssues } from './issues.ts'
 import { migrations } from './migrations.ts'
 import { accept, get as getPlan, propose } from './plan.ts'
 import { withinTask } from './rules.ts'
@@ -13,7 +14,7 @@ const Seconds = z.int().min(1).max(86_400)
 
 export const task = defineCapability({
   name: 'task',
-  tools: [list, get, context, create, update, move, assign, note, wait, close, remove, propose, getPlan, accept],
+  tools: [list, get, context, create, update, move, assign, note, wait, close, remove, propose, getPlan, accept, createIssues],
   migrations,
   events: [taskCreated, taskUpdated, taskMoved, taskAssigned, taskDeleted, taskNoted, planProposed, planDecided],
   settings: {
@@ -45,7 +46,19 @@ export const task = defineCapability({
 export type { AttentionSource } from './attention.ts'
 export { askForAttention } from './attention.ts'
 export { askForEpics, type EpicFacts, epicOf } from './epic.ts'
-export { about, giveTo, handleOf, isDuty, isOpen, requireTask, requireUnblocked, touched, transition, withinTask } from './rules.ts'
+export {
+  about,
+  checkOwnTask,
+  giveTo,
+  handleOf,
+  isDuty,
+  isOpen,
+  requireTask,
+  requireUnblocked,
+  touched,
+  transition,
+  withinTask,
+} from './rules.ts'
 export { Body, Description, type Status, TaskSummary, TaskView, Title, taskNoted } from './schema.ts'
 export { type NoteRow, type TaskRow, taskStore } from './store.ts'
 export { createTask } from './tools.ts'
