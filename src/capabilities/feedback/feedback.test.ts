@@ -220,6 +220,37 @@ describe('feedback', () => {
     })
   })
 
+  test('[V17] is for the supervisor of its epic; what that gives up is not begun again by the epic [V23]', async ({ ground }) => {
+    const { app } = ground
+    await ground.set('runs.default_harness', 'fake')
+    const { epic } = await app.owner.call('epic_create', { title: 'Passkeys', start: false })
+    const supervisor = await app.agent('supervisor')
+    await app.owner.call('epic_update', { epic_id: epic.id, supervisor_id: supervisor.id })
+    await app.owner.call('epic_update', { epic_id: epic.id, state: 'IN_PROGRESS' })
+    const begin = async (title: string): Promise<Work> => {
+      const { task } = await supervisor.call('task_create', { title })
+      await ground.running(task.id)
+      const { work } = await app.owner.call('work_get', { task_id: task.id })
+      return { task, path: work.path, worker: (await ground.get(task.id)).assignee_id, branch: work.branch }
+    }
+    const work = await begin('one')
+    ground.commit(work.path, 'b.txt', 'b\n')
+    await ground.handIn(work)
+    const said = { task_id: work.task.id, feedback: 'x', feedback_type: 'clarification' }
+    expect(await supervisor.call('review_feedback', said)).toMatchObject({ status: 'sent', target_agent_id: work.worker })
+    await ground.handIn(work)
+    const other = await ground.handedIn()
+    expect(await supervisor.refused('review_feedback', { ...said, task_id: other.task.id })).toMatchObject({ code: 'PERMISSION_DENIED' })
+    expect(await supervisor.refused('review_abandon', { task_id: other.task.id, reason: 'x' })).toMatchObject({ code: 'PERMISSION_DENIED' })
+    await supervisor.call('review_abandon', { task_id: work.task.id, reason: 'x' })
+    await ground.removed(work.task.id)
+    await begin('two')
+    expect(
+      (await app.owner.call('run_list', { task_id: work.task.id })).runs.every(({ state }: { state: string }) => state === 'ended'),
+    ).toBe(true)
+    expect(await ground.get(work.task.id)).toMatchObject({ status: 'BACKLOG', attention: 'human' })
+  })
+
   test('[V17] nobody else decides while it is on its way', async () => {
     let deliver = () => {}
     const asked = new Promise<void>((resolve) => {
@@ -279,6 +310,12 @@ describe('a reviewer', () => {
     writeFileSync(join(place.path, 'tried.txt'), 'not committed')
     expect(await work.reviewer.call('diff_get', { task_id: work.task.handle })).toMatchObject({ files: [{ path: 'b.txt' }] })
     expect(await work.reviewer.call('file_read', { task_id: work.task.id, path: 'b.txt' })).toMatchObject({ content: 'b\n' })
+    ground.runner.print((await app.owner.call('run_list', { task_id: work.task.id })).runs[0].id, {
+      type: 'text',
+      from: 'agent',
+      text: 'I guess',
+    })
+    await until(async () => (await work.reviewer.call('transcript_read', { task_id: work.task.id })).entries.length === 1)
     const said = { feedback: 'Refuse it.', feedback_type: 'needs_work' }
     expect(await work.reviewer.call('review_feedback', said)).toMatchObject({
       status: 'sent',
@@ -314,6 +351,7 @@ describe('a reviewer', () => {
     expect(await work.reviewer.refused('review_feedback', said)).toMatchObject(denied)
     expect(await work.reviewer.refused('review_decide', { task_id: other.task.id, decision: 'approve' })).toMatchObject(denied)
     expect(await work.reviewer.refused('diff_get', { task_id: other.task.id })).toMatchObject(denied)
+    expect(await work.reviewer.refused('transcript_read', { task_id: other.task.id })).toMatchObject(denied)
     expect(await work.reviewer.refused('task_note', { task_id: other.task.id, body: 'x' })).toMatchObject(denied)
     expect(await work.reviewer.refused('task_note', { task_id: work.task.id, body: 'x' })).toMatchObject(denied)
     expect(await work.reviewer.refused('review_request', { summary: 'x' })).toMatchObject(denied)
@@ -399,7 +437,19 @@ describe('work that leads nowhere', () => {
     expect(await app.owner.refused('review_abandon', given)).toMatchObject({ code: 'INVALID_TRANSITION' })
   })
 
-  test('[V22] is not what was never handed in, or is being merged', async ({ ground }) => {
+  test('[V22] its terminal is closed before its worktree goes', async ({ ground }) => {
+    const { app } = ground
+    const task = await app.task({ task_type: 'PAIR' })
+    await app.owner.call('session_open', { task_id: task.id })
+    const { work } = await app.owner.call('work_get', { task_id: task.id })
+    ground.commit(work.path, 'b.txt', 'b\n')
+    await app.owner.call('review_request', { task_id: task.id, summary: 'done' })
+    await app.owner.call('review_abandon', { task_id: task.id, reason: 'x' })
+    await ground.removed(task.id)
+    expect(await app.owner.call('session_exists', { task_id: task.id })).toMatchObject({ exists: false, session: { state: 'closed' } })
+  })
+
+  test('[V22] is not what was never handed in', async ({ ground }) => {
     const work = await ground.begun()
     const given = { task_id: work.task.id, reason: 'x' }
     expect(await ground.app.owner.refused('review_abandon', given)).toMatchObject({ code: 'CONFLICT' })
@@ -425,9 +475,29 @@ describe('work that leads nowhere', () => {
     expect((await app.owner.call('mail_inbox')).letters).toMatchObject([{ subject: `Given up: ${work.task.handle}` }])
     await app.owner.call('job_submit', { task_id: work.task.id, action: 'start_agent', harness: 'fake' })
     await ground.running(work.task.id)
+    const { agents } = await app.owner.call('agent_list')
+    expect(agents.find(({ id }: { id: string }) => id === work.worker)).toMatchObject({ desired: 'running' })
     await ground.handIn(work)
     expect(await ground.rounds(work)).toHaveLength(4)
     expect(await ground.get(work.task.id)).toMatchObject({ status: 'REVIEW' })
+  })
+
+  test('[V13] is not handed in for a worker that ends without asking, when there are no more rounds: that counts too', async ({
+    ground,
+  }) => {
+    await ground.set('review.max_iterations', 1)
+    const work = await ground.handedIn()
+    await ground.feedback(work)
+    const { job } = await ground.app.owner.call('job_submit', { task_id: work.task.id, action: 'resume_agent' }).catch(async () => {
+      await until(async () => (await ground.app.events({ type: 'job.ended' })).length === 1)
+      return ground.app.owner.call('job_submit', { task_id: work.task.id, action: 'resume_agent' })
+    })
+    await until(async () => (await ground.app.owner.call('job_get', { job_id: job.id })).job.run_id)
+    await ground.running(work.task.id)
+    ground.commit(work.path, 'c.txt', 'c\n')
+    ground.runner.exit((await ground.app.owner.call('run_list', { task_id: work.task.id })).runs[0].id, 0)
+    await until(async () => (await ground.rounds(work))[0]?.refused === 1)
+    expect(await ground.get(work.task.id)).toMatchObject({ status: 'IN_PROGRESS', attention: 'human' })
   })
 
   test('[V23] is given up by a daemon that comes later, and its worktree taken away once', async ({ ground }) => {

@@ -92,6 +92,8 @@ async function workerFor(ctx: RunContext, task: TaskRow, last: RunRow | undefine
   const before = isDuty(task) ? task.assignee_id : last?.agent_id
   const known = before ? await agentStore(ctx.tx).agent(before) : undefined
   const agent = known ?? (await createAgent(ctx, { role: 'worker', project_id: task.project_id }))
+  // Whoever starts one that was stopped wants it to go on, also after the next review.
+  if (agent.desired === 'stopped') await agentStore(ctx.tx).want(agent.id, 'running', ctx.now)
   if (task.assignee_id !== agent.id) await giveTo(ctx, task, agent)
   return agent.id
 }

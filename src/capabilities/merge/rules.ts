@@ -1,6 +1,5 @@
 import { type Refusal, refuse } from '../../kernel/error.ts'
 import { inScope, type Principal, reaches } from '../../kernel/policy.ts'
-import type { Tx } from '../../kernel/storage.ts'
 import type { RunContext } from '../../kernel/tool.ts'
 import { agentStore } from '../agent/index.ts'
 import { sendLetter } from '../mail/index.ts'
@@ -26,12 +25,6 @@ export function checkMayDecide(principal: Principal, task: TaskRow, round: Revie
 export function isReviewerOf(principal: Principal, round: ReviewRow | undefined): boolean {
   const { role, scope } = principal
   return role === 'reviewer' && scope.task !== undefined && round?.reviewer_task_id === scope.task
-}
-
-/** What a reviewer was started for; everybody else says it. */
-export async function reviewedBy(tx: Tx, { role, scope }: Principal): Promise<string | undefined> {
-  const own = role === 'reviewer' && scope.task ? await taskStore(tx).find(scope.task) : undefined
-  return own?.reviews_task_id ?? undefined
 }
 
 /** The last round is over when it was decided; what was moved to REVIEW by hand has none of its own. */

@@ -55,6 +55,7 @@ export {
   isOpen,
   requireTask,
   requireUnblocked,
+  reviewedBy,
   touched,
   transition,
   withinTask,

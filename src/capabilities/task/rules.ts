@@ -1,5 +1,6 @@
 import { type Refusal, refuse } from '../../kernel/error.ts'
 import { type Principal, reaches } from '../../kernel/policy.ts'
+import type { Tx } from '../../kernel/storage.ts'
 import type { LookContext, RunContext } from '../../kernel/tool.ts'
 import { type AgentRow, agentStore } from '../agent/index.ts'
 import { takeTurn } from '../handle.ts'
@@ -167,6 +168,12 @@ export function handleOf(task: { number: number }): string {
 /** Its agent was named for it before the first run, and has nothing to hand in: it leads an epic, or reviews. */
 export function isDuty(task: Pick<TaskRow, 'lead' | 'reviews_task_id'>): boolean {
   return task.lead === 1 || task.reviews_task_id !== null
+}
+
+/** The task that a reviewer was started to review; everybody else has none. */
+export async function reviewedBy(tx: Tx, { role, scope }: Principal): Promise<string | undefined> {
+  const own = role === 'reviewer' && scope.task ? await taskStore(tx).find(scope.task) : undefined
+  return own?.reviews_task_id ?? undefined
 }
 
 /** Where a task lies, and everything that belongs to it. */

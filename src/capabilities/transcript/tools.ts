@@ -1,7 +1,10 @@
 import { z } from 'zod'
+import type { Refusal } from '../../kernel/error.ts'
+import { inScope } from '../../kernel/policy.ts'
 import { iso, PageSize, PageToken, text } from '../../kernel/schema.ts'
-import { defineTool } from '../../kernel/tool.ts'
+import { defineTool, type LookContext } from '../../kernel/tool.ts'
 import { RunId, TaskId } from '../ids.ts'
+import { reviewedBy, taskStore, withinTask } from '../task/index.ts'
 import { EntryView } from './schema.ts'
 import { type EntryRow, type Place, transcriptStore } from './store.ts'
 
@@ -23,8 +26,11 @@ export const read = defineTool({
   example: { task_id: 'T-1' },
   impact: 'read',
   profile: 'viewer',
-  scope: 'own',
+  // Own ones, and of a reviewer those of what it reviews: checkMayRead says who may.
+  scope: 'open',
   async look(ctx, input) {
+    const denied = await checkMayRead(ctx, input.task_id)
+    if (denied) return denied
     const rows = await transcriptStore(ctx.view).page(input.task_id, input.run_id, input.order, placeOf(input.after), input.limit)
     return pageOf(rows, input.limit)
   },
@@ -39,12 +45,21 @@ export const search = defineTool({
   example: { task_id: 'T-1', words: 'cookie' },
   impact: 'read',
   profile: 'viewer',
-  scope: 'own',
+  // Own ones, and of a reviewer those of what it reviews: checkMayRead says who may.
+  scope: 'open',
   async look(ctx, input) {
+    const denied = await checkMayRead(ctx, input.task_id)
+    if (denied) return denied
     const rows = await transcriptStore(ctx.view).search(input.task_id, input.words, placeOf(input.after), input.limit)
     return pageOf(rows, input.limit)
   },
 })
+
+async function checkMayRead(ctx: LookContext, id: string): Promise<Refusal | undefined> {
+  const task = await taskStore(ctx.view).find(id)
+  if (!task || (await reviewedBy(ctx.view, ctx.principal)) === task.id) return undefined
+  return inScope(ctx.principal, 'task', task.id, withinTask(task))
+}
 
 function placeOf(page: string | undefined): Place | undefined {
   const [run, number] = page?.split('.') ?? []

@@ -1,15 +1,14 @@
 import { type Refusal, refuse } from '../../kernel/error.ts'
 import { type Principal, reaches } from '../../kernel/policy.ts'
 import type { Tx } from '../../kernel/storage.ts'
-import { handleOf, type TaskRow, taskStore } from '../task/index.ts'
+import { handleOf, reviewedBy, type TaskRow, taskStore } from '../task/index.ts'
 import type { WorkRow } from './store.ts'
 
 /** Files are scoped although they are only read: below operator an agent sees those of its own task, and of the one that it reviews. */
 export async function checkMayReadFiles(view: Tx, principal: Principal, task: TaskRow): Promise<Refusal | undefined> {
   if (principal.kind !== 'agent' || principal.scope.task === task.id) return undefined
   const { project, epic } = principal.scope
-  const own = principal.role === 'reviewer' && principal.scope.task ? await taskStore(view).find(principal.scope.task) : undefined
-  if (own?.reviews_task_id === task.id) return undefined
+  if ((await reviewedBy(view, principal)) === task.id) return undefined
   if (principal.role === 'supervisor' && epic !== task.epic_id)
     return refuse('PERMISSION_DENIED', `You may read the files of your own epic only, not those of ${handleOf(task)}.`)
   if (reaches(principal.profile, 'operator') && (!project || project === task.project_id)) return undefined
