@@ -4,12 +4,12 @@ import { approval } from './approval/index.ts'
 import { effect } from './effect/index.ts'
 import { epic, epicAttention, epicFacts, leftAttention, wakeAgent } from './epic/index.ts'
 import { escalation } from './escalation/index.ts'
-import { feedback, feedbackAttention } from './feedback/index.ts'
+import { feedback, feedbackAttention, reviewerFacts } from './feedback/index.ts'
 import { aboutAgents, job, jobAttention, livingRun, whenPresenceChanges } from './job/index.ts'
 import { mail, presenceChanged as tellOfLetters, wakers } from './mail/index.ts'
 import { merge, reviewAttention } from './merge/index.ts'
 import { project } from './project/index.ts'
-import { closePr, pullRequestOf, review } from './review/index.ts'
+import { askForReviewers, closePr, pullRequestOf, review } from './review/index.ts'
 import { openSession, session, sessionAttention, terminalOf } from './session/index.ts'
 import { system } from './system/index.ts'
 import { askForAttention, askForEpics, task, whenTaskEnds } from './task/index.ts'
@@ -43,6 +43,7 @@ askForTerminals(terminalOf)
 askForAttention(feedbackAttention, leftAttention, reviewAttention, epicAttention, jobAttention, sessionAttention)
 askForEpics(epicFacts)
 askForPullRequests(pullRequestOf)
+askForReviewers(reviewerFacts)
 inUse.push(livingRun, openSession)
 whenTaskEnds.push((ctx, task) => closePr(ctx, task, task.closed_reason ?? 'Its task is gone.'))
 whenPresenceChanges.push(tellOfLetters)

@@ -31,8 +31,8 @@ export interface Dialect {
   keepsAnswers?: boolean
   /** What each native code is called in the document; exhaustive, so that a new code cannot be forgotten. */
   codes: Record<Code, string>
-  /** The document's error object. */
-  error(body: ErrorBody, name: string): Args
+  /** The document's error object; without a caller where nobody was proven. */
+  error(body: ErrorBody, name: string, caller?: Principal): Args
 }
 
 /** Lets a dialect keep the native spelling for codes that its document does not name. */

@@ -558,9 +558,10 @@ export class Kernel {
     return { code: 'INTERNAL_ERROR', message: `${call.tool} failed inside Signalbox; ${written}. Quote ${call.id} when you report it.` }
   }
 
-  #shape(call: Pick<Call, 'request' | 'found'>, body: ErrorBody): Answer {
+  #shape(call: Pick<Call, 'request' | 'found'> & { principal?: Principal }, body: ErrorBody): Answer {
     const dialect = call.found?.dialect ?? (call.request.dialect ? this.parts.registry.dialects.get(call.request.dialect) : undefined)
-    return dialect ? { ok: false, error: body, shaped: dialect.error(body, call.request.tool) } : { ok: false, error: body }
+    if (!dialect) return { ok: false, error: body }
+    return { ok: false, error: body, shaped: dialect.error(body, call.request.tool, call.principal) }
   }
 }
 

@@ -26,8 +26,13 @@ export interface RoleRules {
 export const ROLES: Record<Role, RoleRules & { profile: Profile; bound?: 'task' | 'epic' }> = {
   supervisor: { profile: 'operator', allow: ['*'], deny: [], bound: 'epic' },
   orchestrator: { profile: 'operator', allow: ['*'], deny: [] },
-  worker: { profile: 'pair_worker', allow: ['*'], deny: ['plan_*', 'audit_*', 'review_decide', 'review_feedback'], bound: 'task' },
-  reviewer: { profile: 'pair_worker', allow: ['*'], deny: ['plan_*', 'audit_*', 'task_move', 'review_request'], bound: 'task' },
+  worker: {
+    profile: 'pair_worker',
+    allow: ['*'],
+    deny: ['plan_*', 'issue_*', 'audit_*', 'review_decide', 'review_feedback'],
+    bound: 'task',
+  },
+  reviewer: { profile: 'pair_worker', allow: ['*'], deny: ['plan_*', 'issue_*', 'audit_*', 'task_move', 'review_request'], bound: 'task' },
   planner: { profile: 'planner', allow: ['*'], deny: [] },
 }
 

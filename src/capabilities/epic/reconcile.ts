@@ -133,7 +133,8 @@ async function reasonsOf(ctx: RunContext, { tasks, jobs }: Seen): Promise<Reason
   for (const task of handedIn) {
     const round = rounds.find(({ task_id }) => task_id === task.id)
     if (!isCurrent(round)) reasons.push({ at: task.status_changed_at, what: `${handleOf(task)} waits for review.` })
-    else if (round.decision === null) reasons.push({ at: round.requested_at, what: `${handleOf(task)} was handed in.` })
+    else if (round.decision === null && round.reader !== 'human')
+      reasons.push({ at: round.requested_at, what: `${handleOf(task)} was handed in.` })
     else if (round.outcome === 'failed') reasons.push({ at: round.decided_at ?? 0, what: `${handleOf(task)} could not be merged.` })
   }
   for (const task of tasks) {

@@ -28,6 +28,7 @@ async function ofRound(view: Tx, round: ReviewRow) {
   if (await feedbackStore(view).sendingOf(round.task_id))
     return { attention: 'reviewer' as const, detail: 'Feedback is on its way to its worker.' }
   if (round.decision === 'timed_out') return human(`${round.reason} Decide about it, or give it up.`)
+  if (round.decision === null && round.reader === 'human') return human('Its rounds of review are used up. Decide about it, or give it up.')
   if (round.decision !== null || round.reviewer_task_id === null) return undefined
   const hidden = await taskStore(view).find(round.reviewer_task_id)
   const [job] = hidden ? await jobStore(view).latest([hidden.id]) : []

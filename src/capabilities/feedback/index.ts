@@ -17,3 +17,4 @@ export const feedback = defineCapability({
 })
 
 export { feedbackAttention } from './attention.ts'
+export { reviewerFacts } from './reviewer.ts'

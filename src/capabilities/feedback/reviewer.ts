@@ -1,8 +1,9 @@
 import { Refusal } from '../../kernel/error.ts'
+import type { Tx } from '../../kernel/storage.ts'
 import type { RunContext } from '../../kernel/tool.ts'
-import { createAgent } from '../agent/index.ts'
+import { agentStore, createAgent } from '../agent/index.ts'
 import { beginWork, cancelJob, jobStore, letEnd, runStore } from '../job/index.ts'
-import { feedbackStore, type ReviewRow, reviewStore } from '../review/index.ts'
+import { feedbackStore, type ReviewerFacts, type ReviewRow, readerHarness, reviewStore } from '../review/index.ts'
 import { about, createTask, giveTo, handleOf, type TaskRow, taskStore, transition } from '../task/index.ts'
 import { takeAway, type WorkRow, workOf } from '../work/index.ts'
 import { reviewerEnded, reviewerStarted } from './schema.ts'
@@ -12,10 +13,10 @@ const OVER = 'The review is over.'
 
 /** Its run needs a task, as that of an epic's supervisor does: one on no list, that begins at what was handed in and ends with the round. */
 export async function startReviewer(ctx: RunContext, task: TaskRow, round: ReviewRow): Promise<void> {
-  const harness = ctx.setting<string>('review.harness')
+  const harness = round.reader === 'agent' ? readerHarness(ctx) : ctx.setting<string>('review.harness')
   const work = await workOf(ctx.tx, task.id)
   // What nobody has made a worktree of cannot be forked.
-  if (!harness || !work?.base_commit || (await feedbackStore(ctx.tx).sendingOf(task.id))) return
+  if (!harness || round.reader === 'human' || !work?.base_commit || (await feedbackStore(ctx.tx).sendingOf(task.id))) return
   const reviewer = await createAgent(ctx, { role: 'reviewer', project_id: task.project_id })
   const hidden = await createTask(ctx, task.project_id, {
     title: `Review ${handleOf(task)}: ${task.title}`.slice(0, LONGEST_TITLE),
@@ -34,6 +35,22 @@ export async function startReviewer(ctx: RunContext, task: TaskRow, round: Revie
   if (begun instanceof Refusal) return end(ctx, task, round, given, begun.body.message)
   const told = { handle: handleOf(task), round: round.round, agent_id: reviewer.id, reviewer: reviewer.handle, reviewer_task_id: hidden.id }
   ctx.emit(reviewerStarted({ ...about(task), subject: round.id }, told))
+}
+
+/** Who reads the round; undefined before anybody was named for it. */
+export async function reviewerFacts(view: Tx, { id }: ReviewRow): Promise<ReviewerFacts | undefined> {
+  const round = await reviewStore(view).find(id)
+  const hidden = round?.reviewer_task_id ? await taskStore(view).find(round.reviewer_task_id) : undefined
+  if (!hidden) return undefined
+  const [job] = await jobStore(view).latest([hidden.id])
+  // One that is over has the task no more.
+  const agentId = hidden.assignee_id ?? job?.agent_id
+  const agent = agentId ? await agentStore(view).agent(agentId) : undefined
+  if (!agent) return undefined
+  const over = hidden.status === 'DONE' || (job?.ended_at ?? null) !== null
+  const state = over ? 'ended' : job?.run_state === 'running' ? 'running' : 'starting'
+  const reason = state === 'running' ? null : (job?.reason ?? hidden.closed_reason)
+  return { agent_id: agent.id, handle: agent.handle, task_id: hidden.id, session_name: handleOf(hidden), state, reason }
 }
 
 /** Those whose round is over. One that has just answered gets a moment to end by itself. */

@@ -250,6 +250,8 @@ async function nextOf(ctx: RunContext, job: JobRow, run: RunRow, work: Left): Pr
   const ofOthers = (await runStore(ctx.tx).ofTask(job.task_id, run.id, EARLIER_RUNS)).find(
     (life) => life.job_id !== job.id && life.fingerprint,
   )
+  // Whoever only reviews or leads, and was ended because that is over, is not started for it again.
+  const letGo = task !== undefined && isDuty(task) && run.reported === 1
   return whatNext({
     run,
     work,
@@ -261,7 +263,7 @@ async function nextOf(ctx: RunContext, job: JobRow, run: RunRow, work: Left): Pr
     duty: task !== undefined && isDuty(task),
     cancelAsked: job.cancel_asked_at !== null,
     movedTo: task && task.status !== 'IN_PROGRESS' ? task.status : undefined,
-    reported: reviews.some((round) => round.requested_by === run.agent_id && round.requested_at >= run.created_at),
+    reported: letGo || reviews.some((round) => round.requested_by === run.agent_id && round.requested_at >= run.created_at),
     taskOpen: task !== undefined && task.deleted_at === null && task.status !== 'DONE',
     now: ctx.now,
   })

@@ -99,7 +99,7 @@ export async function toDecide(ctx: RunContext, task_id: string | undefined): Pr
 }
 
 /** What is approved is what is there now, or what its reviewer began at: a worker that commits once more does not slip that in. */
-async function headOf(ctx: LookContext, taskId: string): Promise<{ head: string | null }> {
+export async function headOf(ctx: LookContext, taskId: string): Promise<{ head: string | null }> {
   const { role, scope } = ctx.principal
   if (role === 'reviewer' && scope.task) return { head: (await workOf(ctx.view, scope.task))?.base_commit ?? null }
   const work = await workOf(ctx.view, taskId)
@@ -108,7 +108,7 @@ async function headOf(ctx: LookContext, taskId: string): Promise<{ head: string 
   return { head: (await ctx.ports.git.state(place, work.base_commit)).head }
 }
 
-async function approve(ctx: RunContext, task: TaskRow, round: ReviewRow, head: string | null): Promise<MergeRow | Refusal> {
+export async function approve(ctx: RunContext, task: TaskRow, round: ReviewRow, head: string | null): Promise<MergeRow | Refusal> {
   const work = await workOf(ctx.tx, task.id)
   if (!work || head === null)
     return refuse('CONFLICT', `${handleOf(task)} has no commit that could be merged.`, { hint: 'Close it with task_close.' })

@@ -5,6 +5,7 @@ import { decide, submit } from './decide.ts'
 import { followLine, workOffLine } from './effects.ts'
 import { retry, status } from './line.ts'
 import { migrations } from './migrations.ts'
+import { createPr } from './pr-create.ts'
 import { queue } from './queue.ts'
 import { built, conflict, follows, hold, landed, red, stuck, withdrawn } from './reports.ts'
 import {
@@ -26,7 +27,7 @@ import { syncRepo } from './sync.ts'
 /** What becomes of work that was handed in: decisions about it, and the line in which it is merged. */
 export const merge = defineCapability({
   name: 'merge',
-  tools: [queue, decide, submit, status, retry, syncRepo, built, landed, conflict, red, stuck, withdrawn, hold, follows],
+  tools: [queue, decide, submit, createPr, status, retry, syncRepo, built, landed, conflict, red, stuck, withdrawn, hold, follows],
   migrations,
   events: [
     reviewDecided,

@@ -14,7 +14,8 @@ export function checkMayDecide(principal: Principal, task: TaskRow, round: Revie
   const outside = inScope(principal, 'task', task.id, withinTask(task))
   if (outside) return outside
   const own = principal.scope.task === task.id || task.assignee_id === principal.id || round?.requested_by === principal.id
-  const decides = principal.kind !== 'agent' || (!own && principal.role === 'supervisor')
+  const isForHuman = round?.reader === 'human' && round.decision === null
+  const decides = principal.kind !== 'agent' || (!own && !isForHuman && principal.role === 'supervisor')
   if (decides && reaches(principal.profile, 'operator')) return undefined
   return refuse('PERMISSION_DENIED', `You may not decide about ${handleOf(task)}: that is for the supervisor of its epic, or a person.`, {
     ...(decides ? { hint: 'That needs the profile operator. Ask for the admin lane: `signalbox mcp --admin`.' } : {}),

@@ -45,8 +45,9 @@ export const review = defineCapability({
 /** All rounds of a task, oldest first. */
 export const reviewsOf = (tx: Tx, task: string) => reviewStore(tx).ofTask(task)
 
-export { tally } from './limit.ts'
-export { closePr, insertPr, PrView, prMerged, prUrl, prView, pullRequestOf } from './pull-requests.ts'
+export { isAtLimit, tally } from './limit.ts'
+export { closePr, insertPr, openPr, PrView, prMerged, prUrl, prView, pullRequestOf } from './pull-requests.ts'
+export { askForReviewers, type ReviewerFacts, readerHarness } from './reviewer.ts'
 export { reviewRefused, reviewRequested, reviewTimedOut } from './schema.ts'
 export {
   FEEDBACK_PRIORITIES,
@@ -59,4 +60,4 @@ export {
   type ReviewRow,
   reviewStore,
 } from './store.ts'
-export { requestReview, UNDECIDED } from './tools.ts'
+export { requestReview, UNDECIDED, uncommitted } from './tools.ts'

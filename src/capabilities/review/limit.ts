@@ -14,14 +14,19 @@ export interface Tally {
   refused: number
 }
 
-/** Of a task, whoever worked on it. Work that was given up begins anew. */
+/** Of a task, whoever worked on it. Work that was given up begins anew; what is for a person is none of the reviewers' rounds. */
 export function tally(rounds: ReviewRow[]): Tally {
   const since = rounds.slice(rounds.findLastIndex(({ abandoned_at }) => abandoned_at !== null) + 1)
+  const ofReviewers = since.filter(({ reader }) => reader !== 'human')
   return {
-    used: since.filter(({ decision }) => decision !== 'approve').length,
-    failed: since.filter(({ decision }) => decision === 'request_changes' || decision === 'timed_out').length,
+    used: ofReviewers.filter(({ decision }) => decision !== 'approve').length,
+    failed: ofReviewers.filter(({ decision }) => decision === 'request_changes' || decision === 'timed_out').length,
     refused: since.reduce((sum, { refused }) => sum + refused, 0),
   }
+}
+
+export function isAtLimit(ctx: RunContext, rounds: ReviewRow[]): boolean {
+  return tally(rounds).used >= ctx.setting<number>('review.max_iterations')
 }
 
 /** Counted where it is refused: returned, not thrown, so that the count stays. */
@@ -29,7 +34,7 @@ export async function overLimit(ctx: RunContext, task: TaskRow, rounds: ReviewRo
   const most = ctx.setting<number>('review.max_iterations')
   const { used, refused } = tally(rounds)
   const last = rounds.at(-1)
-  if (!last || used < most) return undefined
+  if (!last || !isAtLimit(ctx, rounds)) return undefined
   await reviewStore(ctx.tx).update(last.id, { refused: last.refused + 1 })
   const about = { subject: last.id, project: task.project_id, task: task.id }
   ctx.emit(reviewRefused(about, { handle: handleOf(task), round: last.round, refused: refused + 1, requested_by: by }))

@@ -41,4 +41,5 @@ export const migrations: Migration[] = [
       'CREATE INDEX feedbacks_by_task ON feedbacks (task_id, id)',
     ],
   },
+  { name: 'review-readers', up: ({ text }) => [`ALTER TABLE reviews ADD COLUMN reader ${text}`] },
 ]

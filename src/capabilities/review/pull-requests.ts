@@ -59,17 +59,22 @@ export const getPr = defineTool({
 })
 
 /** The one of a task with work of its own; again when it is handed in again. */
-export async function openPr(ctx: RunContext, task: TaskRow, handedIn: { summary: string; by: string }): Promise<PrRow | undefined> {
+export async function openPr(
+  ctx: RunContext,
+  task: TaskRow,
+  handedIn: { summary: string; by: string; title?: string },
+): Promise<PrRow | undefined> {
   const work = await workOf(ctx.tx, task.id)
   if (!work) return undefined
   const known = await prStore(ctx.tx).ofTask(task.id)
-  const told = { title: `${handleOf(task)} ${task.title}`, description: handedIn.summary, state: 'OPEN' as const, updated_at: ctx.now }
+  const { branch: head, base_branch: base, repo_id, project_id } = work
+  const title = handedIn.title ?? `${handleOf(task)} ${task.title}`
+  const told = { title, description: handedIn.summary, base, state: 'OPEN' as const, updated_at: ctx.now }
   if (known) {
     await prStore(ctx.tx).update(known.id, told)
     return { ...known, ...told }
   }
-  const { branch: head, base_branch: base, repo_id, project_id } = work
-  return insertPr(ctx, { repo_id, project_id, task_id: task.id, epic_id: task.epic_id, head, base, ...told, created_by: handedIn.by })
+  return insertPr(ctx, { repo_id, project_id, task_id: task.id, epic_id: task.epic_id, head, ...told, created_by: handedIn.by })
 }
 
 /** Without a merge; handing in again opens it again. */

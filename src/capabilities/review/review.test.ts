@@ -96,6 +96,8 @@ describe('the rounds of a task', () => {
     await app.owner.refused('review_request', { task_id: task.id, summary: 'x' })
     const { reviews } = await app.owner.call('review_list', { task_id: task.id })
     expect(reviews).toMatchObject([{ round: 1, refused: 2 }])
+    // A log that an older transaction holds back shows the second a moment later.
+    await until(async () => (await app.events({ type: 'review.refused' })).length === 2)
     expect((await app.events({ type: 'review.refused' })).map(({ data }) => data)).toMatchObject([{ refused: 1 }, { refused: 2 }])
   })
 

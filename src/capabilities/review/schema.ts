@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { defineEvent } from '../../kernel/event.ts'
 import { Timestamp } from '../../kernel/schema.ts'
-import { DECISIONS, FEEDBACK_PRIORITIES, FEEDBACK_STATES, FEEDBACK_TYPES } from './store.ts'
+import { DECISIONS, FEEDBACK_PRIORITIES, FEEDBACK_STATES, FEEDBACK_TYPES, READERS } from './store.ts'
 
 export const FeedbackView = z.strictObject({
   id: z.string(),
@@ -26,6 +26,7 @@ export const ReviewView = z.strictObject({
   requested_at: Timestamp,
   handed_in: z.string().nullable().describe('The commit that was there'),
   reviewer_task_id: z.string().nullable().describe('The task on which its reviewer runs'),
+  reader: z.enum(READERS).nullable().describe('human: a person decides, as the rounds are used up; null: as the settings say'),
   refused: z.int().describe('Further rounds that were asked for, and refused'),
   decision: z.enum(DECISIONS).nullable(),
   decided_by: z.string().nullable(),

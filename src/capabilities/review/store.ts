@@ -44,7 +44,12 @@ export interface ReviewRow {
   abandoned_at: number | null
   /** When its worktree was to be taken away after that. */
   cleaned_at: number | null
+  /** Who is to read it: an agent whatever the settings say, or a person and no agent at all; null: as the settings say. */
+  reader: Reader | null
 }
+
+export const READERS = ['agent', 'human'] as const
+export type Reader = (typeof READERS)[number]
 
 export const DECISIONS = ['approve', 'request_changes', 'timed_out', 'abandoned'] as const
 export type Decision = (typeof DECISIONS)[number]

@@ -1,47 +1,53 @@
 import { z } from 'zod'
 import { Refusal, refuse } from '../../kernel/error.ts'
 import { iso, isoOrNull } from '../../kernel/schema.ts'
-import { defineTool, type LookContext, type RunContext } from '../../kernel/tool.ts'
+import { defineTool, type LookContext, type RunContext, type WatchContext } from '../../kernel/tool.ts'
 import { TaskId } from '../ids.ts'
 import { about, Body, handleOf, isDuty, requireTask, type TaskRow, transition } from '../task/index.ts'
 import { placeOf, workOf } from '../work/index.ts'
 import { overLimit } from './limit.ts'
 import { openPr } from './pull-requests.ts'
+import { cannotRead, ReviewerView, reviewerThere } from './reviewer.ts'
 import { type FeedbackView, ReviewView, reviewRequested } from './schema.ts'
-import { type FeedbackRow, feedbackStore, type ReviewRow, reviewStore } from './store.ts'
+import { type FeedbackRow, feedbackStore, type Reader, type ReviewRow, reviewStore } from './store.ts'
 import { timeOut } from './timeout.ts'
 
 const HOUR_MS = 3_600_000
+
+const Requested = z.strictObject({
+  task_id: TaskId.optional().describe('Default: the task that is yours'),
+  summary: Body.describe('What you did, and how you know that every criterion is met'),
+  reviewer_prompt: Body.optional().describe('What a reviewer should look at in particular'),
+  reviewer_agent: z
+    .boolean()
+    .default(false)
+    .describe('A reviewer agent is wanted, also where the settings name none: wait until it is there'),
+  leave_uncommitted: z.boolean().default(false).describe('Hand in although files are not committed, which no reviewer will see'),
+})
 
 export const request = defineTool({
   name: 'review_request',
   title: 'Ask for review',
   description: 'Hand in the work on your task: it moves to REVIEW with your summary. Commit everything first.',
-  input: z.strictObject({
-    task_id: TaskId.optional().describe('Default: the task that is yours'),
-    summary: Body.describe('What you did, and how you know that every criterion is met'),
-    reviewer_prompt: Body.optional().describe('What a reviewer should look at in particular'),
-    leave_uncommitted: z.boolean().default(false).describe('Hand in although files are not committed, which no reviewer will see'),
+  input: Requested,
+  output: z.strictObject({
+    review: ReviewView,
+    status: z.literal('REVIEW'),
+    branch: z.string().nullable().describe('What is reviewed'),
+    reviewer: ReviewerView.nullable().describe('Where reviewer_agent was asked for; null: none has begun yet'),
   }),
-  output: z.strictObject({ review: ReviewView, status: z.literal('REVIEW') }),
   example: { task_id: 'T-1', summary: 'Sign-in uses tokens; all tests pass.' },
   impact: 'write',
   profile: 'pair_worker',
   core: true,
-  async prepare(ctx, { task_id, leave_uncommitted }) {
+  async prepare(ctx, { task_id, leave_uncommitted, reviewer_agent }) {
+    const unread = reviewer_agent ? await cannotRead(ctx) : undefined
+    if (unread) return unread
     const id = task_id ?? ctx.principal.scope.task
     const seen = id ? await seenOf(ctx, id) : undefined
-    const dirty = leave_uncommitted ? 0 : (seen?.dirty ?? 0)
-    if (!dirty) return { head: seen?.head ?? null }
-    return refuse(
-      'CONFLICT',
-      `${dirty === 1 ? 'One file' : `${dirty} files`} in the worktree are not committed, and nobody would review them.`,
-      {
-        hint: 'Commit what belongs to the work, ignore or delete the rest, then ask again; or say leave_uncommitted.',
-      },
-    )
+    return (leave_uncommitted ? undefined : uncommitted(seen?.dirty ?? 0, '; or say leave_uncommitted')) ?? { head: seen?.head ?? null }
   },
-  async run(ctx, input, { head }) {
+  async run(ctx: RunContext, input: z.output<typeof Requested>, seen?: { head: string | null }) {
     const id = input.task_id ?? ctx.principal.scope.task
     if (!id) return refuse('INVALID_INPUT', 'Which task? None is assigned to you: give task_id.')
     const task = await requireTask(ctx, id)
@@ -51,12 +57,27 @@ export const request = defineTool({
         next_tool: 'task_get',
         next_arguments: { task_id: handleOf(task) },
       })
-    const { summary, reviewer_prompt } = input
-    const review = await requestReview(ctx, task, { summary, reviewer_prompt, requested_by: ctx.principal.id, head })
-    if (review instanceof Refusal) return review
-    return { review: reviewView(review, []), status: 'REVIEW' as const }
+    const { summary, reviewer_prompt, reviewer_agent } = input
+    if (reviewer_agent && !(await workOf(ctx.tx, task.id))?.base_commit)
+      return refuse('CONFLICT', `${handleOf(task)} has no worktree: there is nothing that a reviewer could read.`, {
+        next_tool: 'work_get',
+        next_arguments: { task_id: handleOf(task) },
+      })
+    const reader = reviewer_agent ? ('agent' as const) : null
+    const handedIn = { summary, reviewer_prompt, requested_by: ctx.principal.id, head: seen?.head, reader }
+    const review = await requestReview(ctx, task, handedIn)
+    return review instanceof Refusal ? review : { review_id: review.id }
   },
+  watch: (ctx, { reviewer_agent }, { review_id }: { review_id: string }) => handedIn(ctx, review_id, reviewer_agent),
 })
+
+async function handedIn(ctx: WatchContext, review_id: string, withReviewer: boolean) {
+  const round = await reviewStore(ctx.view).find(review_id)
+  if (!round) throw new Error(`the round ${review_id} is not there`)
+  const branch = (await workOf(ctx.view, round.task_id))?.branch ?? null
+  const reviewer = withReviewer ? await reviewerThere(ctx, round) : null
+  return { review: reviewView(round, []), status: 'REVIEW' as const, branch, reviewer }
+}
 
 export const list = defineTool({
   name: 'review_list',
@@ -73,6 +94,15 @@ export const list = defineTool({
   },
 })
 
+/** Nobody would review it, and it would not be merged. */
+export function uncommitted(dirty: number, otherwise = ''): Refusal | undefined {
+  if (!dirty) return undefined
+  const files = dirty === 1 ? 'One file' : `${dirty} files`
+  return refuse('CONFLICT', `${files} in the worktree are not committed, and nobody would review them.`, {
+    hint: `Commit what belongs to the work, ignore or delete the rest, then ask again${otherwise}.`,
+  })
+}
+
 /** Of the caller's own work; whether another's may be handed in is decided later. */
 async function seenOf(ctx: LookContext, ref: string): Promise<{ dirty: number; head: string | null } | undefined> {
   const task = await requireTask(ctx, ref)
@@ -84,15 +114,21 @@ async function seenOf(ctx: LookContext, ref: string): Promise<{ dirty: number; h
   return ctx.ports.git.state(place, work.base_commit).catch(() => undefined)
 }
 
-/** One round, as far as there may be another: the row, the status and the event in one step. */
-export async function requestReview(
-  ctx: RunContext,
-  task: TaskRow,
-  handedIn: { summary: string; reviewer_prompt?: string; requested_by: string; head?: string | null },
-): Promise<ReviewRow | Refusal> {
+interface HandedIn {
+  summary: string
+  reviewer_prompt?: string
+  requested_by: string
+  head?: string | null
+  reader?: Reader | null
+  /** Of its pull request; default: that of the task. */
+  title?: string
+}
+
+/** One round, as far as there may be another or a person reads it: the row, the status and the event in one step. */
+export async function requestReview(ctx: RunContext, task: TaskRow, handedIn: HandedIn): Promise<ReviewRow | Refusal> {
   const store = reviewStore(ctx.tx)
   const rounds = await store.ofTask(task.id)
-  const refused = await overLimit(ctx, task, rounds, handedIn.requested_by)
+  const refused = handedIn.reader === 'human' ? undefined : await overLimit(ctx, task, rounds, handedIn.requested_by)
   if (refused) return refused
   const review: ReviewRow = {
     id: ctx.id('review'),
@@ -105,12 +141,13 @@ export async function requestReview(
     requested_at: ctx.now,
     ...UNDECIDED,
     handed_in: handedIn.head ?? null,
+    reader: handedIn.reader ?? null,
   }
   await store.insert(review)
   const hours = ctx.setting<number>('review.timeout_hours')
   ctx.enqueue(timeOut({ review_id: review.id, hours }, { delayMs: Math.ceil(hours * HOUR_MS) }))
   await transition(ctx, task, 'REVIEW', null)
-  await openPr(ctx, task, { summary: review.summary, by: review.requested_by })
+  await openPr(ctx, task, { summary: review.summary, by: review.requested_by, title: handedIn.title })
   ctx.emit(
     reviewRequested(
       { ...about(task), subject: review.id },
@@ -135,6 +172,7 @@ export const UNDECIDED = {
   refused: 0,
   abandoned_at: null,
   cleaned_at: null,
+  reader: null,
 } as const
 
 function reviewView(row: ReviewRow, given: FeedbackRow[]): z.output<typeof ReviewView> {

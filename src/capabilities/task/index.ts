@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { defineCapability, setting } from '../../kernel/capability.ts'
 import type { Tx } from '../../kernel/storage.ts'
+import { createIssues } from './issues.ts'
 import { migrations } from './migrations.ts'
 import { accept, get as getPlan, propose } from './plan.ts'
 import { withinTask } from './rules.ts'
@@ -13,7 +14,7 @@ const Seconds = z.int().min(1).max(86_400)
 
 export const task = defineCapability({
   name: 'task',
-  tools: [list, get, context, create, update, move, assign, note, wait, close, remove, propose, getPlan, accept],
+  tools: [list, get, context, create, update, move, assign, note, wait, close, remove, propose, getPlan, accept, createIssues],
   migrations,
   events: [taskCreated, taskUpdated, taskMoved, taskAssigned, taskDeleted, taskNoted, planProposed, planDecided],
   settings: {
@@ -47,6 +48,7 @@ export { askForAttention } from './attention.ts'
 export { askForEpics, type EpicFacts, epicOf } from './epic.ts'
 export {
   about,
+  checkOwnTask,
   giveTo,
   handleOf,
   isDuty,

@@ -64,6 +64,11 @@ async function chooseRepo(tx: Tx, task: Task, repoId: string | undefined) {
   return refuse('INVALID_INPUT', `Which repository is ${handleOf(task)} to be done in?`, { hint: 'Give repo_id.', suggestions: handles })
 }
 
+/** It is to be merged into another branch than the one that it began at. */
+export async function aimAt(ctx: RunContext, row: WorkRow, base_branch: string): Promise<void> {
+  await workStore(ctx.tx).update(row.id, { base_branch, updated_at: ctx.now })
+}
+
 export function workOf(tx: Tx, taskId: string): Promise<WorkRow | undefined> {
   return workStore(tx).ofTask(taskId)
 }

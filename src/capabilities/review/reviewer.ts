@@ -1,0 +1,84 @@
+import { z } from 'zod'
+import { type Refusal, refuse } from '../../kernel/error.ts'
+import type { Tx } from '../../kernel/storage.ts'
+import type { LookContext, WatchContext } from '../../kernel/tool.ts'
+import { projectStore } from '../project/index.ts'
+import { workOf } from '../work/index.ts'
+import { type ReviewRow, reviewStore } from './store.ts'
+import '../../ports/git.ts'
+import '../../ports/harness.ts'
+
+/** Shorter than an agent that has asked for review gets to end by itself: it is to hear the answer. */
+const STARTING_MS = 15_000
+/** After any of these a reviewer may be there, or is not coming any more. */
+const NEWS = ['reviewer.started', 'reviewer.ended', 'run.started', 'job.ended', 'review.decided', 'review.timed_out', 'review.abandoned']
+
+/**
+ * | state    | means                                                             |
+ * |----------|-------------------------------------------------------------------|
+ * | starting | its worktree and process are being made, or it waits for a place  |
+ * | running  | it reads                                                          |
+ * | ended    | it is over: `reason` says why, where it could not begin           |
+ */
+const REVIEWER_STATES = ['starting', 'running', 'ended'] as const
+
+export const ReviewerView = z.strictObject({
+  agent_id: z.string(),
+  handle: z.string(),
+  task_id: z.string(),
+  session_name: z.string().describe('What `signalbox attach` shows of it'),
+  worktree_path: z.string().describe('Where it reads; while it is starting, where it will'),
+  state: z.enum(REVIEWER_STATES),
+  reason: z.string().nullable(),
+})
+
+export type ReviewerFacts = Omit<z.output<typeof ReviewerView>, 'worktree_path'>
+type Source = (view: Tx, round: ReviewRow) => Promise<ReviewerFacts | undefined>
+
+/** Whoever starts reviewers knows them; handing in does not. */
+let source: Source | undefined
+export function askForReviewers(ask: Source): void {
+  source = ask
+}
+
+/** What cannot be started is said before anything is handed in. */
+export async function cannotRead(ctx: LookContext): Promise<Refusal | undefined> {
+  const { harnesses } = ctx.ports
+  const name = readerHarness(ctx)
+  const harness = harnesses.get(name)
+  if (!harness)
+    return refuse('INVALID_INPUT', `There is no harness "${name}" that could review.`, {
+      hint: 'A person sets review.harness or runs.default_harness.',
+      suggestions: harnesses.names(),
+    })
+  const found = await harness.probe()
+  if (found.found) return undefined
+  return refuse('INVALID_INPUT', `${harness.title} cannot review here: ${found.why}`, { hint: `Install it: ${found.install}` })
+}
+
+/** Where none is set for reviews, a reviewer that somebody asks for is as every other agent. */
+export function readerHarness(ctx: { setting<T>(key: string): T }): string {
+  return ctx.setting<string>('review.harness') || ctx.setting<string>('runs.default_harness')
+}
+
+/** The cursor comes first: what is told between the look and the wait is then seen by the wait. */
+export async function reviewerThere(ctx: WatchContext, round: ReviewRow): Promise<z.output<typeof ReviewerView> | null> {
+  const until = performance.now() + STARTING_MS
+  for (;;) {
+    const cursor = await ctx.cursor()
+    const reviewer = await source?.(ctx.view, round)
+    const undecided = (await reviewStore(ctx.view).find(round.id))?.decision === null
+    const waits = undecided && (!reviewer || reviewer.state === 'starting')
+    const filter = { project: round.project_id, types: NEWS }
+    const waited = waits ? await ctx.waitFor(cursor, filter, Math.max(1, until - performance.now())) : undefined
+    if (waited?.ended === 'events') continue
+    return reviewer ? { ...reviewer, worktree_path: await pathOf(ctx, reviewer.task_id) } : null
+  }
+}
+
+async function pathOf(ctx: WatchContext, task: string): Promise<string> {
+  const work = await workOf(ctx.view, task)
+  const repo = work && (await projectStore(ctx.view).repo(work.repo_id))
+  if (!repo) throw new Error(`the reviewer on ${task} has no work`)
+  return work.path ?? ctx.ports.git.placeFor(repo.path, work.name)
+}
