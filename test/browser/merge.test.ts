@@ -203,10 +203,10 @@ describe.skipIf(withoutBrowser('[U23] [U24] [U25] the merge line'))('the merge l
 
     // What could not be sent is still there.
     visitor.expects(/ERR_FAILED|Failed to load/)
-    await page.route('**/api/tools/review_decide', (route) => route.abort())
+    await page.route('**/api/tools/review_feedback', (route) => route.abort())
     await page.getByRole('button', { name: 'Send back' }).click()
     await page.locator('.decide').getByText('Signalbox does not answer.').waitFor()
-    await page.unroute('**/api/tools/review_decide')
+    await page.unroute('**/api/tools/review_feedback')
     await page.getByRole('button', { name: 'Send back' }).click()
     await page.getByText('Feedback sent to worker.').waitFor()
     const feedback = [
@@ -214,7 +214,11 @@ describe.skipIf(withoutBrowser('[U23] [U24] [U25] the merge line'))('the merge l
       `${path}:2\n\n\`\`\`\nconst two = '${EVIL}⟨U+202E⟩'\n\`\`\`\n\nWhy ${EVIL}?`,
       `${path}:3\n\n\`\`\`\nconst three = 3\n\`\`\`\n\nNot needed.`,
     ].join('\n\n')
-    expect((await daemon.call('review_list', { task_id: task })).reviews[0]).toMatchObject({ decision: 'request_changes', feedback })
+    expect((await daemon.call('review_list', { task_id: task })).reviews[0]).toMatchObject({
+      decision: 'request_changes',
+      feedback,
+      feedbacks: [{ state: 'sent', commit_hash: expect.stringMatching(/^[0-9a-f]{40}$/) }],
+    })
     expect(await page.evaluate('Object.keys(sessionStorage).filter((key) => key.includes("draft"))')).toEqual([])
 
     await page.getByRole('tab', { name: 'Reviews' }).click()
@@ -225,6 +229,11 @@ describe.skipIf(withoutBrowser('[U23] [U24] [U25] the merge line'))('the merge l
     await page.locator('.pull-request').getByText('open', { exact: true }).waitFor()
     await page.locator('.decide').getByText('Second try').waitFor()
     expect(await page.locator('.decide').getByLabel('Feedback').inputValue()).toBe('')
+
+    await page.locator('.decide').getByRole('button', { name: 'Give up' }).click()
+    await page.getByRole('alertdialog').getByRole('button', { name: 'Give it up' }).click()
+    await page.locator('.rounds').getByText('given up').waitFor()
+    expect((await daemon.call('task_get', { task_id: task })).task).toMatchObject({ status: 'BACKLOG', attention: 'human' })
   })
 
   test('[U14] [U23] [U24] whoever may only look sees the line and the work, and is offered nothing', async ({ visitor, daemon }) => {

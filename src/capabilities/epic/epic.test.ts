@@ -124,6 +124,7 @@ describe('a supervisor', () => {
     for (const task of [mine, theirs]) await app.owner.call('task_close', { task_id: task.id, reason: 'enough' })
     await until(async () => (await app.owner.call('work_collect', { task_id: mine.id })).kept.length === 0)
     await until(async () => (await app.events({ type: 'run.ended' })).length === 2)
+    await until(async () => (await app.events({ type: 'work.removed' })).some(({ task }) => task === mine.id))
     expect(await supervisor.call('work_collect')).toEqual({ collecting: [], kept: [] })
     expect((await app.owner.call('work_collect')).collecting).toEqual([theirs.handle])
   })

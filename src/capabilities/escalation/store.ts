@@ -8,7 +8,7 @@ export interface EscalationRow {
   tool: string
   code: string
   at: number
-  /** 0: one like it was told a moment before. */
+  /** 0: one like it was told a moment before. 2: a later letter has counted it. */
   told: number
 }
 
@@ -39,13 +39,17 @@ export function escalationStore(tx: Tx) {
     },
     lastTold: async (like: Alike) =>
       (await alike(like).select('at').where('told', '=', 1).orderBy('at', 'desc').limit(1).executeTakeFirst())?.at ?? null,
-    untoldSince: async (like: Alike, since: number) => {
-      const row = await alike(like)
-        .select((eb) => eb.fn.countAll<number>().as('n'))
+    /** How many were not told yet, whatever order they came in; from now on they are. */
+    takeUntold: async ({ agent_id, tool, code }: Alike) => {
+      const result = await db
+        .updateTable('escalations')
+        .set({ told: 2 })
+        .where('agent_id', '=', agent_id)
+        .where('tool', '=', tool)
+        .where('code', '=', code)
         .where('told', '=', 0)
-        .where('at', '>=', since)
         .executeTakeFirst()
-      return Number(row?.n ?? 0)
+      return Number(result.numUpdatedRows)
     },
 
     /** The one that leads this epic now: the last that was made for it. */

@@ -43,7 +43,7 @@ export const send = defineTool({
     const alike = { agent_id: agent.id, tool: calledAs(call).name, code: call.code ?? '' }
     const last = await store.lastTold(alike)
     const told = last === null || call.at - last >= SAME_AGAIN_MS
-    const missed = told && last !== null ? await store.untoldSince(alike, last) : 0
+    const missed = told ? await store.takeUntold(alike) : 0
     if (!(await store.insert({ call_id, ...alike, at: call.at, told: told ? 1 : 0 })) || !told) return { letters: 0 }
     const letters = lettersAbout(agent, await supervisorOf(ctx, agent), critical, alike.tool, bodyOf(agent, alike.tool, call, missed))
     for (const letter of letters) await sendLetter(ctx, letter)

@@ -1,10 +1,12 @@
 import './merges.css'
 import { Link } from '@tanstack/react-router'
-import { Check, GitCompareArrows, Undo2, X } from 'lucide-react'
+import { Ban, Check, GitCompareArrows, Undo2, X } from 'lucide-react'
+import { useState } from 'react'
 import type { Output } from '../../../ui/client.ts'
 import { drafts, type LineComment, seek, uncomment, useDraft } from '../../../ui/drafts.ts'
 import { Badge } from '../../../ui/kit/badge.tsx'
 import { Button, IconButton } from '../../../ui/kit/button.tsx'
+import { Confirm } from '../../../ui/kit/dialog.tsx'
 import { Refused, TextArea } from '../../../ui/kit/field.tsx'
 import { Markdown } from '../../../ui/kit/markdown.tsx'
 import { Card } from '../../../ui/kit/page.tsx'
@@ -40,7 +42,8 @@ export function Review({ task, openTab }: Props) {
 const isMerging = (round: Round | undefined) => round?.decision === 'approve' && round.outcome === null
 
 /** What was only moved to Review has no round of its own. */
-const isOpen = (round: Round | undefined) => round !== undefined && (round.decision === null || round.outcome === 'failed')
+const isOpen = (round: Round | undefined) =>
+  round !== undefined && (round.decision === null || round.decision === 'timed_out' || round.outcome === 'failed')
 
 function Decide({ task, round, openTab }: Props & { round: Round | undefined }) {
   const may = useMay()
@@ -87,16 +90,38 @@ function HandedIn({ round: { summary, reviewer_prompt, requested_by, requested_a
 
 /** The one way in which feedback leaves the page. What was written stays until the daemon has it. */
 function useSendBack(task: TaskOnPage) {
-  const send = useAction('review_decide', {
+  const send = useAction('review_feedback', {
     quiet: true,
     said: ({ message }) => `${task.handle}: ${message}`,
     onSuccess: () => drafts.drop(task.id),
   })
   return {
-    send: (feedback: string) => send.mutate({ task_id: task.id, decision: 'request_changes', feedback }),
+    send: (feedback: string) => send.mutate({ task_id: task.id, feedback, feedback_type: 'needs_work' }),
     busy: send.isPending,
     error: send.error,
   }
+}
+
+/** The way out when rounds lead nowhere. */
+function GiveUp({ task, disabled }: { task: TaskOnPage; disabled: boolean }) {
+  const [asking, setAsking] = useState(false)
+  const giveUp = useAction('review_abandon', { said: () => `${task.handle} was given up.`, onSuccess: () => setAsking(false) })
+  return (
+    <>
+      <Button icon={Ban} disabled={disabled} onClick={() => setAsking(true)}>
+        Give up
+      </Button>
+      <Confirm
+        open={asking}
+        onClose={() => setAsking(false)}
+        title={`Give up the work on ${task.handle}?`}
+        description="Whoever is at work on it is ended, and its worktree is taken away. Its branch stays, and what was not committed is saved. The task goes back to the backlog."
+        action="Give it up"
+        busy={giveUp.isPending}
+        onConfirm={() => giveUp.mutate({ task_id: task.id, reason: 'Given up on the dashboard.' })}
+      />
+    </>
+  )
 }
 
 function Answer({ task, openTab }: Props) {
@@ -106,6 +131,7 @@ function Answer({ task, openTab }: Props) {
   const approve = useAction('merge_submit', { quiet: true })
   const busy = back.busy || approve.isPending
   const written = feedback !== ''
+  const may = useMay()
   return (
     <>
       <Comments task={task} openTab={openTab} />
@@ -136,6 +162,7 @@ function Answer({ task, openTab }: Props) {
         >
           Send back
         </Button>
+        {may('review_abandon') && <GiveUp task={task} disabled={busy} />}
         <span className="muted">
           {written
             ? 'Sent back, its worker gets what you wrote. An approval sends none of it.'
