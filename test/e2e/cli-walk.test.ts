@@ -147,7 +147,7 @@ describe('every tool', () => {
         const terminal = fakeTerminal({ person: true, columns })
         await command(wordsFor(tool), env(), terminal)
         // What is made to be copied is not broken.
-        const lines = terminal.stdout.split('\n').filter((line) => !/signalbox |Exported to|Its head|^head|^url|^ +path /.test(line))
+        const lines = terminal.stdout.split('\n').filter((line) => !/signalbox |Exported to|Its head|^head|^ *url|^ +path /.test(line))
         expect([tool.name, columns, lines.filter((line) => stringWidth(line) > columns)]).toEqual([tool.name, columns, []])
       }
     }

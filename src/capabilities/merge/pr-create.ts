@@ -45,7 +45,7 @@ export const createPr = defineTool({
     status: z.enum(['in_review', 'waits_for_human', 'approved']),
     message: z.string(),
   }),
-  example: { title: 'Log in with a passkey', description: 'A wrong one is refused; all tests pass.' },
+  example: { task_id: 'T-1', title: 'Log in with a passkey', description: 'A wrong one is refused; all tests pass.' },
   impact: 'write',
   // A planner may hand in documents of its own task.
   profile: 'planner',
