@@ -12,6 +12,7 @@ export const SHORT: Record<string, { does: string; means: string[] }> = {
   },
   resume: { does: 'let the agent of a task go on', means: ['job', 'submit', '--action', 'resume_agent'] },
   undo: { does: 'bring back what was saved of the work on a task', means: ['work', 'undo'] },
+  sync: { does: 'let your branches follow what was merged: signalbox sync web-shop', means: ['repo', 'sync'] },
 }
 
 /** The commands that are no tools: what they do, and the words that can stand behind them. */
