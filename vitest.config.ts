@@ -53,7 +53,7 @@ const withoutPostgres = (process.env.SIGNALBOX_TEST_WITHOUT ?? '').split(',').in
 
 export default defineConfig({
   test: {
-    maxWorkers: 4,
+    maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
     projects: [sqlite, whole, ...(withoutPostgres ? [] : [postgres])].map((test) => ({ test })),
   },
