@@ -1,4 +1,4 @@
-import { rmSync } from 'node:fs'
+import { existsSync, rmSync } from 'node:fs'
 import { pause, within } from '../../kernel/patience.ts'
 import type { Key, Named, Screen, Terminal, TerminalSpec, TerminalState } from '../../ports/terminal.ts'
 import { processAt } from '../../runner/system.ts'
@@ -105,7 +105,13 @@ async function open(session: Named, spec: TerminalSpec, { sockets, privateFolder
 
 async function look(tmux: Tmux, { id }: Named): Promise<TerminalState> {
   const format = `#{${OURS}} #{pane_dead} #{?pane_dead_signal,signal #{pane_dead_signal},code #{pane_dead_status}}`
-  const asked = await tmux.ask(['display-message', '-p', '-t', PANE, format, ';', 'list-clients', '-F', '#{client_control_mode}'])
+  const ask = () => tmux.ask(['display-message', '-p', '-t', PANE, format, ';', 'list-clients', '-F', '#{client_control_mode}'])
+  let asked = await ask()
+  // On a busy machine a server that is there was seen not to answer once: that is no terminal that is gone.
+  if (!asked.ok && existsSync(tmux.socket)) {
+    await pause(REST_MS, new AbortController().signal)
+    asked = await ask()
+  }
   if (!asked.ok) return { state: 'absent' }
   const [facts = '', ...clients] = asked.out.trim().split('\n')
   const [marker, dead, ...how] = facts.split(' ')
