@@ -4,13 +4,13 @@ import { tmpdir } from 'node:os'
 import { dirname, join, sep } from 'node:path'
 import { type Delivery, GitRefusal, type Place } from '../../ports/git.ts'
 import { freeLocks } from './lock-files.ts'
+import { commitOf, lockOf, madeBefore } from './merge.ts'
 import { freePlace, type Repo } from './place.ts'
 import { commitAt, type Found } from './repo.ts'
 import type { At, Open } from './run.ts'
 
 /** Its worker commits meanwhile, over and over. */
 const TRIES = 10
-const MOST_LOOKED_AT = 2_000
 const PART = /^[A-Za-z0-9._-]{1,100}$/
 
 /**
@@ -30,29 +30,17 @@ export async function deliver(
   for (let tries = 0; tries < TRIES; tries++) {
     const head = await commitAt(repo, ref)
     if (!head) throw new GitRefusal('missing', `${repo.cwd} has no branch "${place.branch}".`)
-    const before = await madeBefore(repo, delivery, head)
+    const before = await madeBefore(repo, delivery.trailers, head)
     if (before) return { commit: before }
     const blob = await repo.line(['hash-object', '-w', '--stdin'], { input: delivery.text })
     const here = await checkoutOf(open, repo, place, found, ref)
     if (here) await lay(repo, place, { ...here, blob }, delivery, lockWaitMs)
-    const commit = await commitOf(repo, delivery, await treeWith(repo, head, delivery.path, blob), head)
-    await freeLocks([join(repo.common, `${ref}.lock`)], [repo.cwd, repo.common], lockWaitMs)
+    const commit = await commitOf(repo, delivery, undefined, await treeWith(repo, head, delivery.path, blob), head)
+    await freeLocks([lockOf(repo, ref)], [repo.cwd, repo.common], lockWaitMs)
     if ((await repo.ask(['update-ref', '-m', 'signalbox: deliver', ref, commit, head])) !== undefined) return { commit }
     if ((await commitAt(repo, ref)) === head) throw new GitRefusal('failed', `${place.branch} cannot be moved in ${repo.cwd}.`)
   }
   throw new GitRefusal('busy', `${place.branch} is moved by somebody else all the time.`)
-}
-
-/** By what only our own commit says. */
-async function madeBefore(repo: Repo, { trailers }: Delivery, head: string): Promise<string | undefined> {
-  const wanted = Object.entries(trailers)
-  const fields = wanted.map(([name]) => `%(trailers:key=${name},valueonly,separator=%x01)`).join('%x00')
-  const listed = await repo.line(['log', '--first-parent', `--max-count=${MOST_LOOKED_AT}`, `--format=%H%x00${fields}%x02`, head])
-  for (const entry of listed.split('\u0002')) {
-    const [hash = '', ...values] = entry.trim().split('\0')
-    if (hash && wanted.every(([, value], i) => values[i]?.split('\u0001').includes(value))) return hash
-  }
-  return undefined
 }
 
 /** Undefined when it is checked out nowhere: then only the branch has to be moved. */
@@ -124,11 +112,6 @@ async function treeWith(repo: Repo, head: string, path: string, blob: string): P
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
-}
-
-function commitOf(repo: Repo, { message, trailers }: Delivery, tree: string, onto: string): Promise<string> {
-  const lines = Object.entries(trailers).map(([key, value]) => `${key}: ${value}`)
-  return repo.line(['commit-tree', tree, '-p', onto], { input: `${message.trim()}\n\n${lines.join('\n')}\n` })
 }
 
 function checkPath(path: string): void {

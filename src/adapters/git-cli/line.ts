@@ -77,7 +77,7 @@ async function takeIn(repo: Repo, of: LineOf, line: string, people: (string | un
 export async function build(repo: Repo, { keep, onto, ...work }: Build, lockWaitMs: number): Promise<Built> {
   const [facts, before, merged] = await Promise.all([
     factsOf(repo, work.commit, onto),
-    madeBefore(repo, work, onto),
+    madeBefore(repo, work.trailers, `${work.commit}..${onto}`),
     // Whether it failed because a commit is missing is known by then.
     mergedTree(repo, onto, work.commit).catch((error: unknown) => ({ error })),
   ])

@@ -23,16 +23,12 @@ export async function ensure(repo: Repo, wanted: NewBranch, lockWaitMs: number):
   return made
 }
 
-/** By what only our own commit says, among what the branch has and the work has not. */
-export async function madeBefore(
-  repo: Repo,
-  { commit, trailers }: Pick<Work, 'commit' | 'trailers'>,
-  onto: string,
-): Promise<string | undefined> {
+/** By what only our own commit says, among those of a range. */
+export async function madeBefore(repo: Repo, trailers: Work['trailers'], range: string): Promise<string | undefined> {
   const wanted = Object.entries(trailers)
   const fields = ['%H', '%ce', ...wanted.map(([name]) => `%(trailers:key=${name},valueonly,separator=%x01)`)].join('%x00')
   // Not by first parents alone: where somebody merged by hand, what we made can be on the other side.
-  const listed = await repo.ask(['log', `--max-count=${MOST_LOOKED_AT}`, `--format=${fields}%x02`, `${commit}..${onto}`])
+  const listed = await repo.ask(['log', `--max-count=${MOST_LOOKED_AT}`, `--format=${fields}%x02`, range])
   for (const entry of listed?.split('\u0002') ?? []) {
     const [hash = '', committer, ...values] = entry.trim().split('\0')
     if (hash && committer === US.GIT_COMMITTER_EMAIL && wanted.every(([, value], i) => values[i]?.split('\u0001').includes(value)))
@@ -51,12 +47,18 @@ export async function mergedTree(repo: Repo, onto: string, commit: string): Prom
   return { id, files: [...new Set(files)] }
 }
 
-/** By whoever wrote the last of it; that we made it is said by the committer. */
-export async function commitOf(repo: Repo, { message, trailers }: Work, original: Buffer, tree: string, onto: string): Promise<string> {
+/** By whoever wrote the last of the original, if there is one; that we made it is said by the committer. */
+export async function commitOf(
+  repo: Repo,
+  { message, trailers }: Pick<Work, 'message' | 'trailers'>,
+  original: Buffer | undefined,
+  tree: string,
+  onto: string,
+): Promise<string> {
   const lines = Object.entries(trailers).map(([key, value]) => `${key}: ${value}`)
   // Only the last paragraph is read as trailers: what the message says of itself is none. Nor is the first one: there has to be another.
   const input = `${message.replaceAll('\0', '').trim() || 'Without a message'}\n\n${lines.join('\n')}\n`
-  return repo.line(['commit-tree', tree, '-p', onto], { input, env: authorIn(original) })
+  return repo.line(['commit-tree', tree, '-p', onto], { input, ...(original ? { env: authorIn(original) } : {}) })
 }
 
 /** As far as git would take it again: of no name, or of a date that is none, it would make no commit. */
