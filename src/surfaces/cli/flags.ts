@@ -23,6 +23,8 @@ export interface Given {
   actFor: string | undefined
 }
 
+const TASK = /^(T-\d+|task_\w+)$/
+
 export const asksForHelp = (args: string[]): boolean => beforeDashes(args).some((arg) => arg === '--help' || arg === '-h')
 
 const beforeDashes = (args: string[]) => (args.includes('--') ? args.slice(0, args.indexOf('--')) : args)
@@ -31,7 +33,10 @@ const beforeDashes = (args: string[]) => (args.includes('--') ? args.slice(0, ar
 export async function parseFlags(tool: Tool, args: string[], stdin: () => Promise<string>): Promise<Given> {
   const properties = argumentsOf(tool)
   const { flags, words } = readWords(tool, args, properties)
-  const open = wordsOf(tool).filter((name) => !flags.has(flagOf(name)))
+  const wanted = wordsOf(tool)
+  // `review decide T-1 approve`: a task that may be left out, and is meant all the same.
+  if ('task_id' in properties && !wanted.includes('task_id') && TASK.test(words[0] ?? '')) wanted.unshift('task_id')
+  const open = wanted.filter((name) => !flags.has(flagOf(name)))
   for (const [i, word] of words.entries()) {
     const name = open[i]
     if (!name) throw new UsageError(`"${word}" is one argument too many. ${seeHelp(tool)}`)
