@@ -25,6 +25,8 @@ import { type Git, GitRefusal, type NewPlace } from '../../ports/git.ts'
 import { until } from '../../testing/signals.ts'
 import { kill } from '../../testing/survivors.ts'
 import { createGit } from './index.ts'
+import { addWorktree } from './place.ts'
+import { type At, opener } from './run.ts'
 
 /** A real repository with one commit, a home of its own, and our git on it. */
 class Ground {
@@ -229,10 +231,26 @@ describe('a place is made', () => {
       while (on) await exited(spawn('git', ['worktree', 'prune', '--expire=now'], { cwd: ground.top, env: ground.env }))
     })()
     const places = Array.from({ length: 5 }, (_, n) => ground.place(`task-${n}`))
-    await Promise.all(places.map((place) => ground.git.add(place)))
-    on = false
-    await pruning
+    await Promise.all(places.map((place) => ground.git.add(place))).finally(() => {
+      on = false
+      return pruning
+    })
     for (const place of places) expect(await ground.git.state(place, 'refs/heads/main')).toMatchObject({ state: 'present', dirty: 0 })
+  })
+
+  test('[G4] whose record was pruned before git had locked it', async ({ ground }) => {
+    const at = await opener(ground.env)(ground.top)
+    const failures = [
+      "fatal: could not open '.git/worktrees/w/locked' for writing: No such file or directory",
+      "fatal: could not create directory of '.git/worktrees/w': No such file or directory",
+    ]
+    const tried: At['tried'] = async (...call) => {
+      const failed = failures.pop()
+      return failed ? { stdout: Buffer.alloc(0), failed } : at.tried(...call)
+    }
+    await addWorktree({ ...at, tried }, ['--detach', '--', join(ground.folder, 'w'), 'main'])
+    expect(readFileSync(join(ground.folder, 'w', 'a.txt'), 'utf8')).toBe('one\n')
+    await expect(addWorktree({ ...at, tried }, ['--detach', '--', join(ground.folder, 'w'), 'main'])).rejects.toThrow('already exists')
   })
 
   test('[G4] and others that are away stay in the list', async ({ ground }) => {

@@ -24,8 +24,20 @@ export async function register(repo: Repo, place: NewPlace, lockWaitMs: number):
   if (found.admin) await unregister(repo, place, found, basename(place.path))
   await mkdir(dirname(place.path), { recursive: true, mode: 0o700 })
   // A branch that it makes itself from a remote one is written to the configuration: of many at once most fail at that lock.
-  await repo.git(['worktree', 'add', '--quiet', '--no-checkout', '--', place.path, place.branch])
+  await addWorktree(repo, ['--no-checkout', '--', place.path, place.branch])
   return base
+}
+
+/** A `git worktree prune` of somebody else's deletes the folder that git has just made for it, until git has locked it. */
+const PRUNED_MEANWHILE = /\bworktrees\/.*: No such file or directory/
+const ATTEMPTS = 20
+
+export async function addWorktree(repo: At, args: string[]): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    const { failed } = await repo.tried(['worktree', 'add', '--quiet', ...args])
+    if (failed === undefined) return
+    if (attempt === ATTEMPTS || !PRUNED_MEANWHILE.test(failed)) throw new GitRefusal('failed', `git worktree add in ${repo.cwd}: ${failed}`)
+  }
 }
 
 /** The branch and where it began appear together, so that half of an attempt is never taken for somebody's branch. */

@@ -1,6 +1,6 @@
 import { mkdir, rmdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { exists, foreign, freePlace, outOfTheWay, type Repo } from './place.ts'
+import { addWorktree, exists, foreign, freePlace, outOfTheWay, type Repo } from './place.ts'
 import { canonical, find } from './repo.ts'
 import { LONG_MS, type Open } from './run.ts'
 
@@ -22,7 +22,7 @@ export async function scratch(it: Scratch, commit: string): Promise<void> {
   await dropScratch(it)
   await it.registering(async () => {
     await mkdir(dirname(it.path), { recursive: true, mode: 0o700 })
-    await it.repo.git(['worktree', 'add', '--quiet', '--detach', '--no-checkout', '--', it.path, commit])
+    await addWorktree(it.repo, ['--detach', '--no-checkout', '--', it.path, commit])
   })
   const at = await it.open(it.path)
   await at.git(['checkout', '--quiet', '--force', '--detach', commit], { checkout: true, timeoutMs: LONG_MS })
