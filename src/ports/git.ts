@@ -141,7 +141,12 @@ export interface Build {
   trailers: Record<string, string>
   /** Part of a ref that keeps the built commit from being collected. */
   keep: string
+  method: MergeMethod
 }
+
+/** `squash`: one commit. `merge`: the same tree, with the commits of the work as its second parent. */
+export const MERGE_METHODS = ['squash', 'merge'] as const
+export type MergeMethod = (typeof MERGE_METHODS)[number]
 
 /**
  * | result   | means                                                                  |
@@ -156,6 +161,9 @@ export type Built =
   | { result: 'landed'; commit: string }
   | { result: 'nothing' }
   | { result: 'conflict'; files: string[] }
+
+/** `even`: it had all of it. `conflict`: these files were changed on both sides. */
+export type Rebased = { result: 'rebased' | 'even'; head: string } | { result: 'conflict'; files: string[] }
 
 /**
  * Whether the target has what its line has, or why it stays behind. The message is for a person and says what to do.
@@ -204,7 +212,7 @@ export interface Git {
    * merge commit when both went on.
    */
   line(of: LineOf): Promise<LineHead>
-  /** One squash commit on top of `onto`, away from every checkout. `.signalbox/` stays as `onto` has it. Moves only what keeps it. */
+  /** One commit on top of `onto`, away from every checkout. `.signalbox/` stays as `onto` has it. Moves only what keeps it. */
   build(build: Build): Promise<Built>
   /**
    * Moves the line from one commit to another by compare-and-swap; also true when an earlier attempt did. False when the line
@@ -224,6 +232,11 @@ export interface Git {
    * or staged there stays as it is. Refuses (`busy`) a branch that is checked out elsewhere, and a place that is not on its branch.
    */
   deliver(place: Place, delivery: Delivery): Promise<{ commit: string }>
+  /**
+   * The commits of the place's branch once more, on top of `onto`: branch, and place where that is there, are moved to them, and where
+   * the branch was is saved. A conflict moves nothing. Refuses a place with changes that are not committed, and what `deliver` refuses.
+   */
+  rebase(place: Place, onto: string, rescueAs: string): Promise<Rebased>
   /** On disk, without what it shares with the repository. */
   size(place: Place): Promise<number>
 }

@@ -73,7 +73,7 @@ export class WorkGround {
     return this.git(this.top, 'log', '--format=%s', '--grep=^Signalbox-Task: ', branch).split('\n').filter(Boolean)
   }
 
-  async letters(to: string): Promise<{ subject: string; body: string; from_id: string }[]> {
+  async letters(to: string): Promise<{ id: string; subject: string; body: string; from_id: string }[]> {
     return (await this.app.owner.call('mail_inbox', {}, { actFor: to })).letters
   }
 }

@@ -236,6 +236,35 @@ describe.skipIf(withoutBrowser('[U23] [U24] [U25] the merge line'))('the merge l
     expect((await daemon.call('task_get', { task_id: task })).task).toMatchObject({ status: 'BACKLOG', attention: 'human' })
   })
 
+  test('[U26] when the rounds are used up the ways out are buttons, and work in review is rebased', async ({ visitor, daemon }) => {
+    const { page } = visitor
+    const { repo, handles } = await ground(daemon, 'Goes nowhere')
+    const [task = ''] = handles
+    await daemon.call('setting_update', { key: 'review.max_iterations', value: 1 })
+    onTestFinished(async () => void (await daemon.call('setting_update', { key: 'review.max_iterations', value: 3 })))
+    const asksAgain = { tool: 'review_request', arguments: { summary: 'Once more' }, expect: 'REVIEW_LIMIT_EXCEEDED' }
+    await handedIn(daemon, task, { files: { 'a.txt': 'a\n' }, resumed: [{ call: asksAgain }] })
+    await daemon.call('review_feedback', { task_id: task, feedback: 'Not so.', feedback_type: 'needs_work' })
+    await visitor.signIn(`/task/${task}`)
+    const card = page.locator('.decide')
+    await card.getByText('Maximum review iterations (1) reached.').waitFor()
+    await card.getByText('1 of 1').waitFor()
+    await card.getByText('refused').waitFor()
+    await card.getByRole('button', { name: 'Give up' }).waitFor()
+    await card.getByRole('button', { name: 'Look at the changes' }).waitFor()
+    await until(async () => !(await daemon.call('job_list', { states: ['queued', 'running'] })).jobs.length, 'its worker went home')
+    await card.getByRole('button', { name: 'Create pull request' }).click()
+    await card.getByText('To review').waitFor()
+    expect(await statusOf(daemon, task)).toBe('REVIEW')
+
+    git(repo, 'commit', '-q', '--allow-empty', '--message=theirs')
+    await card.getByRole('button', { name: 'Rebase' }).click()
+    await page.getByText('Its commits are on top of what has landed.').waitFor()
+    const { branch } = (await daemon.call('work_get', { task_id: task })).work
+    expect(git(repo, 'merge-base', 'main', branch)).toBe(git(repo, 'rev-parse', 'main'))
+    await unharmed(visitor)
+  })
+
   test('[U14] [U23] [U24] whoever may only look sees the line and the work, and is offered nothing', async ({ visitor, daemon }) => {
     const { page } = visitor
     const { handles } = await ground(daemon, 'Looked at')

@@ -1,5 +1,6 @@
 import { rmSync } from 'node:fs'
 import { leftBehind } from '../../src/testing/survivors.ts'
+import { type Check, findings } from './findings.ts'
 import { git, repository, strike, VICTIMS, type Victim } from './kill-runs.ts'
 import { Mortal } from './mortal.ts'
 import { Random } from './random.ts'
@@ -119,10 +120,7 @@ async function finished({ daemon }: Mortal, epic_id: string): Promise<string[]> 
 }
 
 async function everythingOnce({ daemon }: Mortal, repo: string, epic_id: string, wanted: { tasks: number; workers: number }) {
-  const found: string[] = []
-  const check = (what: string, is: unknown, expected: unknown) => {
-    if (JSON.stringify(is) !== JSON.stringify(expected)) found.push(`${what}: ${JSON.stringify(is)}, not ${JSON.stringify(expected)}`)
-  }
+  const { found, check } = findings()
   const { epic, tasks } = await daemon.call('epic_get', { epic_id })
   check('its progress', epic.progress, { total: wanted.tasks, backlog: 0, in_progress: 0, review: 0, done: wanted.tasks })
   const merged = git(repo, 'log', '--format=%(trailers:key=Signalbox-Task,valueonly,separator=%x2c)', `main..${epic.branch}`).split('\n')
@@ -190,8 +188,6 @@ async function decisionsComplete(daemon: Mortal['daemon'], supervisor: string, t
   check('tasks that were decided, in the decision log', new Set(decided).size, tasks.length)
   check('epic_finish in the decision log', done.has('Tool result: epic_finish'), true)
 }
-
-type Check = (what: string, is: unknown, expected: unknown) => void
 
 /** Every one that was written is there once; its reader has read it once. */
 async function lettersOnce(daemon: Mortal['daemon'], supervisor: string, tasks: number, check: Check): Promise<number> {

@@ -1,6 +1,7 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { survivors } from '../../src/testing/survivors.ts'
+import { findings } from './findings.ts'
 import { git, repository, strike } from './kill-runs.ts'
 import { Mortal } from './mortal.ts'
 import { Random } from './random.ts'
@@ -108,10 +109,7 @@ async function converged({ daemon }: Mortal, repo_id: string): Promise<string[]>
 }
 
 async function everythingOnce({ daemon }: Mortal, repo: string, tasks: string[], moves: number) {
-  const found: string[] = []
-  const check = (what: string, is: unknown, expected: unknown) => {
-    if (JSON.stringify(is) !== JSON.stringify(expected)) found.push(`${what}: ${JSON.stringify(is)}, not ${JSON.stringify(expected)}`)
-  }
+  const { found, check } = findings()
   const done: string[] = []
   const back: string[] = []
   for (const [n, task_id] of tasks.entries()) {

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { kill, leftBehind, survivors } from '../../src/testing/survivors.ts'
+import { findings } from './findings.ts'
 import { Mortal } from './mortal.ts'
 import { Random } from './random.ts'
 import { pause } from './stop.ts'
@@ -96,10 +97,7 @@ async function converged({ daemon }: Mortal, jobs: string[]): Promise<string[]> 
 }
 
 async function everythingOnce({ daemon }: Mortal, repo: string, tasks: string[]): Promise<string[]> {
-  const wrong: string[] = []
-  const check = (what: string, found: unknown, expected: unknown) => {
-    if (JSON.stringify(found) !== JSON.stringify(expected)) wrong.push(`${what}: ${JSON.stringify(found)}, not ${JSON.stringify(expected)}`)
-  }
+  const { found, check } = findings()
   for (const task_id of tasks) {
     const { task } = await daemon.call('task_get', { task_id })
     check(`${task.handle} status`, task.status, 'REVIEW')
@@ -129,7 +127,7 @@ async function everythingOnce({ daemon }: Mortal, repo: string, tasks: string[])
   )
   check('processes that are left', await leftBehind(daemon.home), [])
   check('the user’s own checkout', git(repo, 'status', '--porcelain'), '')
-  return wrong
+  return found
 }
 
 const slugOf = (title: string) => title.toLowerCase().replaceAll(' ', '-')

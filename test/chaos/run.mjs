@@ -1,8 +1,8 @@
-// `npm run chaos`: kills the daemon under 16 writers, again and again; or daemon, runners and agents while agents work, in an
-// epic, or while work is merged.
+// `npm run chaos`: kills the daemon under 16 writers, again and again; or daemon, runners and agents while agents work,
+// review, lead an epic, or while work is merged.
 //
 //   npm run chaos                      a few new seeds of all
-//   npm run chaos -- --only runs       only that one: writers, runs, epic or line
+//   npm run chaos -- --only runs       only that one: writers, runs, review, epic or line
 //   npm run chaos -- --seed 42         one seed again, as a failure printed it
 //   npm run chaos -- --kills 30        more often than five times
 import { spawnSync } from 'node:child_process'
@@ -19,6 +19,7 @@ const env = {
 const suites = {
   writers: 'test/chaos/kill-daemon.test.ts',
   runs: 'test/chaos/kill-runs.test.ts',
+  review: 'test/chaos/kill-review.test.ts',
   epic: 'test/chaos/kill-epic.test.ts',
   line: 'test/chaos/kill-line.test.ts',
 }

@@ -35,7 +35,7 @@ export async function deliver(
     const blob = await repo.line(['hash-object', '-w', '--stdin'], { input: delivery.text })
     const here = await checkoutOf(open, repo, place, found, ref)
     if (here) await lay(repo, place, { ...here, blob }, delivery, lockWaitMs)
-    const commit = await commitOf(repo, delivery, undefined, await treeWith(repo, head, delivery.path, blob), head)
+    const commit = await commitOf(repo, delivery, undefined, await treeWith(repo, head, delivery.path, blob), [head])
     await freeLocks([lockOf(repo, ref)], [repo.cwd, repo.common], lockWaitMs)
     if ((await repo.ask(['update-ref', '-m', 'signalbox: deliver', ref, commit, head])) !== undefined) return { commit }
     if ((await commitAt(repo, ref)) === head) throw new GitRefusal('failed', `${place.branch} cannot be moved in ${repo.cwd}.`)
@@ -44,7 +44,7 @@ export async function deliver(
 }
 
 /** Undefined when it is checked out nowhere: then only the branch has to be moved. */
-async function checkoutOf(open: Open, repo: Repo, place: Place, { state, admin }: Found, ref: string) {
+export async function checkoutOf(open: Open, repo: Repo, place: Place, { state, admin }: Found, ref: string) {
   if (state === 'foreign') throw new GitRefusal('foreign', `${place.path} is there, but is no worktree of ${place.repo}.`)
   const own = state === 'present' ? await realpath(place.path) : undefined
   const listed = (await repo.git(['worktree', 'list', '--porcelain', '-z'])).toString()

@@ -20,10 +20,11 @@ import {
   scratchUnder,
 } from './names.ts'
 import { checkOut, foreign, freePlace, register, state, sweep, takeAway } from './place.ts'
+import { rebase } from './rebase.ts'
 import { find, inspect, openRepo } from './repo.ts'
 import { rescue, rescues, restore } from './rescue.ts'
 import { opener } from './run.ts'
-import { dropScratch, scratch } from './scratch.ts'
+import { dropScratch, type Scratch, type Scratches, scratch } from './scratch.ts'
 import { alone, Turns } from './turns.ts'
 
 export interface GitOptions {
@@ -57,6 +58,25 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
     if (state === 'foreign') throw foreign(place)
     if (state === 'missing' || !admin) throw new GitRefusal('missing', `There is no worktree at ${place.path}.`)
     return admin
+  }
+  const inScratch = async <T>(repo: string, name: string, work: (it: Scratch) => Promise<T>): Promise<T> => {
+    const path = scratchUnder(root, repo, name)
+    return turns.take(path, async () => {
+      const from = await openRepo(open, repo)
+      const registering = <R>(register: () => Promise<R>) => alone(turns, from.common, lockWaitMs, register)
+      return work({ open, repo: from, path, root, registering, lockWaitMs })
+    })
+  }
+  const scratches: Scratches = {
+    make: (repo, name, commit) =>
+      inScratch(repo, name, async (it) => {
+        await scratch(it, checkCommit(commit))
+        return it.path
+      }),
+    drop: async (repo, name) => {
+      await inScratch(repo, name, dropScratch)
+      await sweep(root)
+    },
   }
 
   return {
@@ -133,24 +153,14 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
       const repo = await openRepo(open, of.repo)
       return turns.take(`follow ${keyOf(repo, of)}`, () => follow(open, repo, of, lockWaitMs))
     },
-    scratch: async (repo, name, commit) => {
-      checkCommit(commit)
-      const path = scratchUnder(root, repo, name)
-      return turns.take(path, async () => {
-        const from = await openRepo(open, repo)
-        const registering = <T>(work: () => Promise<T>) => alone(turns, from.common, lockWaitMs, work)
-        await scratch({ open, repo: from, path, root, registering, lockWaitMs }, commit)
-        return { path }
-      })
-    },
-    dropScratch: async (repo, name) => {
-      const path = scratchUnder(root, repo, name)
-      await turns.take(path, async () => {
-        const from = await openRepo(open, repo)
-        const registering = <T>(work: () => Promise<T>) => alone(turns, from.common, lockWaitMs, work)
-        await dropScratch({ open, repo: from, path, root, registering, lockWaitMs })
-      })
-      await sweep(root)
+    scratch: async (repo, name, commit) => ({ path: await scratches.make(repo, name, commit) }),
+    dropScratch: (repo, name) => scratches.drop(repo, name),
+    rebase: async (place, onto, rescueAs) => {
+      checkCommit(onto)
+      rescuesUnder(rescueAs)
+      return at(place, async (repo) =>
+        rebase(place, { open, repo, found: await find(repo.common, place), onto, rescueAs, lockWaitMs, scratches }),
+      )
     },
     size: async (place) => {
       checkPlace(root, place)

@@ -2,13 +2,9 @@ import { execFileSync, spawn } from 'node:child_process'
 import {
   chmodSync,
   existsSync,
-  lstatSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
-  readlinkSync,
-  realpathSync,
   renameSync,
   rmSync,
   statSync,
@@ -16,158 +12,13 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
-import { test as base, describe, expect } from 'vitest'
-import type { Build, Built, Git, LineOf } from '../../ports/git.ts'
-import { createGit } from './index.ts'
+import { join } from 'node:path'
+import { describe, expect } from 'vitest'
+import type { Git, LineOf } from '../../ports/git.ts'
+import { type Files, type LineGround, test } from '../../testing/line-ground.ts'
 
 const LINE = 'refs/signalbox/line/main'
 const LONG = Array.from({ length: 12 }, (_, n) => `${n}${'x'.repeat(200)}`).join('/')
-
-type Files = Record<string, string | Buffer | null>
-
-/** A real repository with a person at work in it, at a path that a shell would not like. */
-class Ground {
-  readonly folder = realpathSync(mkdtempSync(join(tmpdir(), 'signalbox line ünï ')))
-  readonly top = join(this.folder, 'the web ☂')
-  readonly env = { PATH: process.env.PATH, HOME: this.folder, GIT_CONFIG_NOSYSTEM: '1' }
-  readonly git: Git
-
-  constructor() {
-    const config = '[user]\nname = ann\nemail = ann@x\n[init]\ndefaultBranch = main\n[protocol "file"]\nallow = always\n'
-    writeFileSync(join(this.folder, '.gitconfig'), config)
-    mkdirSync(this.top)
-    this.run('init', '-q', '--template=')
-    this.commit(this.top, {
-      '.gitignore': 'out/\n*.log\n',
-      'a.txt': 'one\ntwo\nthree\nfour\nfive\n',
-      'd.txt': 'gone soon\n',
-      'e.txt': 'e\n',
-    })
-    this.git = this.another()
-  }
-
-  another(env: NodeJS.ProcessEnv = this.env, lockWaitMs = 8_000): Git {
-    return createGit({ worktrees: join(this.folder, 'work trees'), env, lockWaitMs })
-  }
-
-  run(...args: string[]): string {
-    return this.in(this.top, ...args)
-  }
-
-  in(cwd: string, ...args: string[]): string {
-    return execFileSync('git', args, { cwd, env: this.env, stdio: ['ignore', 'pipe', 'pipe'] })
-      .toString()
-      .trim()
-  }
-
-  write(files: Files, cwd = this.top): void {
-    for (const [name, content] of Object.entries(files)) {
-      mkdirSync(dirname(join(cwd, name)), { recursive: true })
-      if (content === null) rmSync(join(cwd, name))
-      else writeFileSync(join(cwd, name), content)
-    }
-  }
-
-  commit(cwd: string, files: Files): string {
-    this.write(files, cwd)
-    this.in(cwd, 'add', '-A')
-    this.in(cwd, 'commit', '-q', '-m', 'work')
-    return this.in(cwd, 'rev-parse', 'HEAD')
-  }
-
-  get main(): LineOf {
-    return { repo: this.top, target: 'main', strategy: 'local' }
-  }
-
-  get epic(): LineOf {
-    return { repo: this.top, target: 'signalbox/epic-1', base: 'main', strategy: 'local_if_ahead' }
-  }
-
-  async place(name: string, from = 'main'): Promise<string> {
-    const path = this.git.placeFor('web', name)
-    await this.git.add({ repo: this.top, path, branch: `signalbox/${name}`, base: from, strategy: 'local' })
-    return path
-  }
-
-  /** Work on a task of its own. */
-  async work(name: string, files: Files, from?: string): Promise<string> {
-    return this.commit(await this.place(name, from), files)
-  }
-
-  building(name: string, commit: string, onto: string, more: Partial<Build> = {}): Build {
-    return { line: this.main, commit, onto, message: `${name}: done`, trailers: { 'Signalbox-Merge': name }, keep: name, ...more }
-  }
-
-  async head(of = this.main): Promise<string> {
-    const line = await this.git.line(of)
-    expect(line.state).toBe('ready')
-    return line.head
-  }
-
-  async build(name: string, commit: string, more: Partial<Build> = {}): Promise<Built> {
-    return this.git.build(this.building(name, commit, await this.head(more.line), more))
-  }
-
-  async land(name: string, commit: string, of = this.main): Promise<string> {
-    const onto = await this.head(of)
-    const built = await this.git.build(this.building(name, commit, onto, { line: of }))
-    if (built.result !== 'built') throw new Error(`${name}: ${JSON.stringify(built)}`)
-    expect(await this.git.land(of, onto, built.commit, name)).toBe(true)
-    return built.commit
-  }
-
-  /** What one task changed, adds and deletes has landed; main did not follow yet. */
-  async ahead(): Promise<string> {
-    return this.land('t1', await this.work('t1', { 'a.txt': 'ONE\ntwo\nthree\nfour\nfive\n', 'new/n.txt': 'new\n', 'd.txt': null }))
-  }
-
-  hasLanded(revision: string): void {
-    const tree = this.run('ls-tree', '-r', '--name-only', revision).split('\n')
-    expect(tree).toContain('new/n.txt')
-    expect(tree).not.toContain('d.txt')
-    expect(this.run('show', `${revision}:a.txt`)).toMatch(/^ONE$/m)
-  }
-
-  /** Every file with its bytes, its mode and when it was written, and what git has staged and where it stands. */
-  seen(cwd = this.top): unknown {
-    const files = readdirSync(cwd, { recursive: true, encoding: 'utf8' }).filter((path) => !/^\.git(?:\/|$)/.test(path))
-    const facts = files.sort().map((path) => {
-      const stat = lstatSync(join(cwd, path))
-      const content = stat.isSymbolicLink() ? readlinkSync(join(cwd, path)) : stat.isFile() ? readFileSync(join(cwd, path), 'latin1') : ''
-      return [path, stat.mode, stat.isDirectory() ? 0 : stat.mtimeMs, content]
-    })
-    return [facts, this.in(cwd, 'ls-files', '-s'), this.in(cwd, 'rev-parse', 'HEAD'), this.in(cwd, 'status', '--porcelain', '--branch')]
-  }
-
-  /** The person commits all that is changed: what landed is still there, in the line and then in the branch. */
-  async revertsNothing(cwd = this.top): Promise<void> {
-    this.in(cwd, 'commit', '-q', '-a', '--allow-empty', '-m', 'next')
-    const next = this.in(cwd, 'rev-parse', 'HEAD')
-    const head = await this.head()
-    this.hasLanded(head)
-    expect(this.run('merge-base', next, head)).toBe(next)
-    this.isSound()
-  }
-
-  isSound(): void {
-    expect(this.run('fsck', '--strict', '--no-dangling', '--no-progress')).toBe('')
-  }
-
-  tip(ref: string): string {
-    return this.run('rev-parse', '--verify', '--quiet', ref)
-  }
-}
-
-const test = base.extend<{ ground: Ground }>({
-  // biome-ignore lint/correctness/noEmptyPattern: vitest reads the dependencies from the pattern
-  ground: async ({}, use) => {
-    const ground = new Ground()
-    await use(ground)
-    rmSync(ground.folder, { recursive: true, force: true })
-  },
-})
 
 function old(path: string): void {
   utimesSync(path, 1_700_000_000, 1_700_000_000)
@@ -673,8 +524,8 @@ describe('the branch follows', () => {
 })
 
 describe('the branch stays behind, and the checkout as it is', () => {
-  type Case = [name: string, why: string, says: RegExp, arrange: (ground: Ground) => void, end?: (ground: Ground) => void]
-  const rebase = (ground: Ground, ...more: string[]) => {
+  type Case = [name: string, why: string, says: RegExp, arrange: (ground: LineGround) => void, end?: (ground: LineGround) => void]
+  const rebase = (ground: LineGround, ...more: string[]) => {
     try {
       ground.run(...more)
     } catch {
@@ -682,7 +533,7 @@ describe('the branch stays behind, and the checkout as it is', () => {
     }
   }
   /** A branch that does not go together with main. */
-  const contrary = (ground: Ground) => {
+  const contrary = (ground: LineGround) => {
     ground.run('checkout', '-q', '-b', 'contrary')
     ground.commit(ground.top, { 'e.txt': 'contrary\n' })
     ground.run('checkout', '-q', 'main')
@@ -991,19 +842,6 @@ describe('a scratch checkout', () => {
 })
 
 test('[GL14] cut off at any git command, it is repeated to the same end, once', async ({ ground }) => {
-  /** From its nth command on, every git of this one is dead. */
-  const dying = (n: number): Git => {
-    const [real, bin, count] = [
-      execFileSync('which', ['git']).toString().trim(),
-      join(ground.folder, `bin-${n}`),
-      join(ground.folder, `count-${n}`),
-    ]
-    mkdirSync(bin)
-    mkdirSync(count)
-    const counted = `n=1; while ! mkdir '${count}/'$n 2>/dev/null; do n=$((n + 1)); done; [ $n -ge ${n} ] && exit 137`
-    writeFileSync(join(bin, 'git'), `#!/bin/sh\n${counted}\nexec ${real} "$@"\n`, { mode: 0o755 })
-    return ground.another({ ...ground.env, PATH: `${bin}:${ground.env.PATH}` })
-  }
   const step = async (git: Git, name: string, commit: string) => {
     const line = await git.line(ground.main)
     const built = await git.build(ground.building(name, commit, line.head))
@@ -1023,7 +861,7 @@ test('[GL14] cut off at any git command, it is repeated to the same end, once', 
     if (cut % 2) ground.commit(ground.top, { 'mine.txt': String(cut) })
     ground.in(place, 'checkout', '-q', '--detach', 'main')
     const commit = ground.commit(place, { [`f${cut}.txt`]: 'x\n', '.signalbox/x': String(cut) })
-    whole = await step(dying(cut), `t${cut}`, commit).then(
+    whole = await step(ground.dying(cut), `t${cut}`, commit).then(
       (state) => state === 'even',
       () => false,
     )

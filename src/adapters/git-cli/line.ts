@@ -74,7 +74,7 @@ async function takeIn(repo: Repo, of: LineOf, line: string, people: (string | un
   return { head }
 }
 
-export async function build(repo: Repo, { keep, onto, ...work }: Build, lockWaitMs: number): Promise<Built> {
+export async function build(repo: Repo, { keep, onto, method, ...work }: Build, lockWaitMs: number): Promise<Built> {
   const [facts, before, merged] = await Promise.all([
     factsOf(repo, work.commit, onto),
     madeBefore(repo, work.trailers, `${work.commit}..${onto}`),
@@ -87,7 +87,8 @@ export async function build(repo: Repo, { keep, onto, ...work }: Build, lockWait
   if (files.length || !merged.id) return { result: 'conflict', files }
   const tree = facts.ours ? await withoutOurs(repo, merged.id, onto) : merged.id
   if (tree === facts.ontoTree) return { result: 'nothing' }
-  const commit = await commitOf(repo, work, facts.original, tree, onto)
+  const parents = method === 'merge' ? [onto, work.commit] : [onto]
+  const commit = await commitOf(repo, work, facts.original, tree, parents)
   const refused = await moveRefs(repo, [[keptRef(keep), `update ${keptRef(keep)} ${commit}`]], lockWaitMs)
   if (refused !== undefined) throw new GitRefusal('failed', `${keptRef(keep)} cannot be written in ${repo.cwd}: ${refused}`)
   return { result: 'built', commit }
@@ -175,6 +176,6 @@ export function keyOf(repo: Repo, { target }: LineOf): string {
   return `${repo.common}\0${target}`
 }
 
-function keptRef(keep: string): string {
+export function keptRef(keep: string): string {
   return `refs/signalbox/build/${keep}`
 }

@@ -53,12 +53,15 @@ export async function commitOf(
   { message, trailers }: Pick<Work, 'message' | 'trailers'>,
   original: Buffer | undefined,
   tree: string,
-  onto: string,
+  parents: string[],
 ): Promise<string> {
   const lines = Object.entries(trailers).map(([key, value]) => `${key}: ${value}`)
   // Only the last paragraph is read as trailers: what the message says of itself is none. Nor is the first one: there has to be another.
   const input = `${message.replaceAll('\0', '').trim() || 'Without a message'}\n\n${lines.join('\n')}\n`
-  return repo.line(['commit-tree', tree, '-p', onto], { input, ...(original ? { env: authorIn(original) } : {}) })
+  return repo.line(['commit-tree', tree, ...parents.flatMap((parent) => ['-p', parent])], {
+    input,
+    ...(original ? { env: authorIn(original) } : {}),
+  })
 }
 
 /** As far as git would take it again: of no name, or of a date that is none, it would make no commit. */

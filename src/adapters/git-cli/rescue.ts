@@ -37,7 +37,12 @@ export async function save(at: At, found: Snapshot, branch: string, as: string):
 /** Of a place whose folder is gone, git may still know where its HEAD was. */
 export async function saveHead(repo: At, head: string | undefined, branch: string, as: string): Promise<Rescue | undefined> {
   if (!head || (await isReachable(repo, head))) return undefined
-  return store(repo, await repo.line(['rev-parse', '--verify', `${head}^{tree}`]), [head], branch, as)
+  return saveCommit(repo, head, branch, as)
+}
+
+/** Of a branch that is about to be moved elsewhere. */
+export async function saveCommit(repo: At, commit: string, branch: string, as: string): Promise<Rescue> {
+  return store(repo, await repo.line(['rev-parse', '--verify', `${commit}^{tree}`]), [commit], branch, as)
 }
 
 export async function rescues(open: Open, repo: string, under: string): Promise<Rescue[]> {

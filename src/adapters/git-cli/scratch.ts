@@ -14,6 +14,12 @@ export interface Scratch {
   lockWaitMs: number
 }
 
+/** By the repository and a name of its own. */
+export interface Scratches {
+  make(repo: string, name: string, commit: string): Promise<string>
+  drop(repo: string, name: string): Promise<void>
+}
+
 /** Whatever a check left in it, or a kill made of it: what cannot be made clean is made again. */
 export async function scratch(it: Scratch, commit: string): Promise<void> {
   const found = await find(it.repo.common, it)

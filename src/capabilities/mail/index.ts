@@ -66,4 +66,4 @@ export const mail = defineCapability({
 export { presenceChanged, type Wake, wakers } from './notice.ts'
 export { HUMAN, mailSent, SYSTEM_SENDER } from './schema.ts'
 export { type Letter, sendLetter } from './send.ts'
-export type { LetterRow } from './store.ts'
+export { type LetterRow, mailStore } from './store.ts'

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { defineEffect, type EffectContext } from '../../kernel/effect.ts'
-import { GitRefusal, type LineOf } from '../../ports/git.ts'
+import { GitRefusal, type LineOf, MERGE_METHODS, type MergeMethod } from '../../ports/git.ts'
 import { projectStore, type RepoRow } from '../project/index.ts'
 import { reviewStore } from '../review/index.ts'
 import { handleOf, taskStore } from '../task/index.ts'
@@ -24,11 +24,11 @@ export const queueOf = (repo: string, target: string) => `line:${repo}:${target}
 /** Works off one line: builds, checks and lands one after the other, until none waits or the line is held. */
 export const workOffLine = defineEffect({
   type: 'line.work',
-  payload: z.strictObject({ repo_id: z.string(), target: z.string(), checks_minutes: z.number() }),
+  payload: z.strictObject({ repo_id: z.string(), target: z.string(), checks_minutes: z.number(), method: z.enum(MERGE_METHODS) }),
   attempts: ATTEMPTS,
   // Each step knows its earlier self: by the row, the trailers of the commit, and the name of the check.
   recognise: async () => 'not_done',
-  async do(ctx, { repo_id, target, checks_minutes }) {
+  async do(ctx, { repo_id, target, checks_minutes, method }) {
     for (;;) {
       const store = mergeStore(ctx.view)
       if ((await store.line(repo_id, target))?.held) return
@@ -37,7 +37,7 @@ export const workOffLine = defineEffect({
       const repo = await projectStore(ctx.view).repo(repo_id)
       if (!repo) throw new Error(`the repository ${repo_id} is not there`)
       try {
-        await new Passage(ctx, repo, merge, checks_minutes * 60_000).go()
+        await new Passage(ctx, repo, merge, { timeoutMs: checks_minutes * 60_000, method }).go()
       } catch (error) {
         if (!(error instanceof GitRefusal) || (error.reason === 'busy' && ctx.attempt < REFUSALS)) throw error
         await ctx.report('merge_stuck', { merge_id: merge.id, reason: error.message.slice(0, 2_000) })
@@ -81,14 +81,14 @@ class Passage {
   readonly #repo: RepoRow
   readonly #merge: MergeRow
   readonly #line: LineOf
-  readonly #timeoutMs: number
+  readonly #how: { timeoutMs: number; method: MergeMethod }
 
-  constructor(ctx: EffectContext, repo: RepoRow, merge: MergeRow, timeoutMs: number) {
+  constructor(ctx: EffectContext, repo: RepoRow, merge: MergeRow, how: { timeoutMs: number; method: MergeMethod }) {
     this.#ctx = ctx
     this.#repo = repo
     this.#merge = merge
     this.#line = lineOf(repo, merge)
-    this.#timeoutMs = timeoutMs
+    this.#how = how
   }
 
   async go(): Promise<void> {
@@ -102,7 +102,7 @@ class Passage {
       const before = this.#merge.state === 'checking' && this.#merge.built_on === at.head ? this.#merge.built : null
       const built = before
         ? { result: 'built' as const, commit: before }
-        : await git.build({ line: this.#line, commit: head_commit, onto: at.head, keep: id, ...said })
+        : await git.build({ line: this.#line, commit: head_commit, onto: at.head, keep: id, method: this.#how.method, ...said })
       if (built.result === 'conflict') return this.#tell('merge_conflict', { files: built.files.slice(0, MOST_FILES) })
       if (built.result === 'nothing') return this.#landed(at.head, false)
       if (built.result === 'landed') return this.#landed(built.commit, true)
@@ -145,7 +145,7 @@ class Passage {
     const { path } = await git.scratch(this.#line.repo, scratchOf(this.#line.target), commit)
     for (let tried = 0; ; tried++) {
       const name = this.#checkNames(commit)[tried] as string
-      const verdict = await runChecks(this.#ctx, { name, command, cwd: path, timeoutMs: this.#timeoutMs })
+      const verdict = await runChecks(this.#ctx, { name, command, cwd: path, timeoutMs: this.#how.timeoutMs })
       await runner.forget(name)
       if (verdict.green || tried + 1 === TRIES) return verdict
     }

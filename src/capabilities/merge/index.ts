@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { defineCapability, setting } from '../../kernel/capability.ts'
+import { MERGE_METHODS } from '../../ports/git.ts'
 import { whereabouts } from '../task/index.ts'
 import { decide, submit } from './decide.ts'
 import { followLine, workOffLine } from './effects.ts'
@@ -7,6 +8,7 @@ import { retry, status } from './line.ts'
 import { migrations } from './migrations.ts'
 import { createPr } from './pr-create.ts'
 import { queue } from './queue.ts'
+import { rebased, rebaseOntoLine, rebaseWork } from './rebase.ts'
 import { built, conflict, follows, hold, landed, red, stuck, withdrawn } from './reports.ts'
 import {
   lineFollowed,
@@ -20,6 +22,7 @@ import {
   mergeStuck,
   mergeWithdrawn,
   reviewDecided,
+  reviewRebased,
 } from './schema.ts'
 import { mergeStore } from './store.ts'
 import { syncRepo } from './sync.ts'
@@ -27,10 +30,29 @@ import { syncRepo } from './sync.ts'
 /** What becomes of work that was handed in: decisions about it, and the line in which it is merged. */
 export const merge = defineCapability({
   name: 'merge',
-  tools: [queue, decide, submit, createPr, status, retry, syncRepo, built, landed, conflict, red, stuck, withdrawn, hold, follows],
+  tools: [
+    queue,
+    decide,
+    submit,
+    createPr,
+    status,
+    retry,
+    syncRepo,
+    rebaseWork,
+    built,
+    landed,
+    conflict,
+    red,
+    stuck,
+    withdrawn,
+    hold,
+    follows,
+    rebased,
+  ],
   migrations,
   events: [
     reviewDecided,
+    reviewRebased,
     mergeQueued,
     mergeChecking,
     mergeLanded,
@@ -42,8 +64,13 @@ export const merge = defineCapability({
     lineFreed,
     lineFollowed,
   ],
-  effects: [workOffLine, followLine],
+  effects: [workOffLine, followLine, rebaseOntoLine],
   settings: {
+    'merge.method': setting(
+      z.enum(MERGE_METHODS),
+      'squash',
+      'How approved work lands: as one commit, or as a merge that brings its own commits along',
+    ),
     'merge.checks_minutes': setting(z.number().min(0.01).max(1_440), 30, 'How long the checks of a merge may take'),
   },
   things: [

@@ -3,6 +3,7 @@ import { type Refusal, refuse } from '../../kernel/error.ts'
 import { iso, isoOrNull, text } from '../../kernel/schema.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
+import type { MergeMethod } from '../../ports/git.ts'
 import { nextNumber } from '../handle.ts'
 import { MergeId, RepoId, TaskId } from '../ids.ts'
 import { currentProject, projectStore } from '../project/index.ts'
@@ -59,8 +60,8 @@ export async function enterLine(
 }
 
 function setOff(ctx: RunContext, { repo_id, target }: Pick<LineRow, 'repo_id' | 'target'>): void {
-  const checks_minutes = ctx.setting<number>('merge.checks_minutes')
-  ctx.enqueue(workOffLine({ repo_id, target, checks_minutes }, { queue: queueOf(repo_id, target) }))
+  const [checks_minutes, method] = [ctx.setting<number>('merge.checks_minutes'), ctx.setting<MergeMethod>('merge.method')]
+  ctx.enqueue(workOffLine({ repo_id, target, checks_minutes, method }, { queue: queueOf(repo_id, target) }))
 }
 
 export const status = defineTool({

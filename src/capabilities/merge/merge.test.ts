@@ -308,6 +308,12 @@ describe('a decision', () => {
       expect(letter).toMatchObject({ subject: 'Rebase Required', from_id: 'system', body: expect.stringContaining(ground.epic.branch) })
     }
     expect(await ground.letters(landing.worker)).toEqual([])
+    const next = await ground.handedIn('four')
+    expect((await ground.decide(next, 'approve')).rebase_requests).toBe(0)
+    const [unread] = await ground.letters(running.worker)
+    await app.owner.call('mail_read', { mail_id: unread?.id }, { actFor: running.worker })
+    expect((await ground.decide(reviewed, 'approve')).rebase_requests).toBe(1)
+    expect(await ground.letters(running.worker)).toMatchObject([{ subject: 'Rebase Required' }])
   })
 })
 

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { refuse } from '../../kernel/error.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
-import { sendLetter } from '../mail/index.ts'
+import { mailStore, sendLetter } from '../mail/index.ts'
 import { prMerged, prStore, reviewStore } from '../review/index.ts'
 import { about, handleOf, isDuty, type Status, type TaskRow, taskStore, transition } from '../task/index.ts'
 import { worksOf } from '../work/index.ts'
@@ -168,6 +168,7 @@ export const follows = defineTool({
 
 const LOG_IN_LETTER = 4_000
 const MOST_TOLD = 1_000
+const REBASE = 'Rebase Required'
 const AT_WORK: Status[] = ['IN_PROGRESS', 'REVIEW']
 
 /** Of a branch that a checkout may not have yet. */
@@ -207,12 +208,15 @@ async function askToRebase(ctx: RunContext, { repo_id, target }: MergeRow, lande
     others.map(({ id }) => id),
   )
   const affected = new Set(works.filter((work) => work.repo_id === repo_id && work.base_branch === target).map(({ task_id }) => task_id))
+  const workers = others.flatMap((task) => task.assignee_id ?? [])
+  // Who has not read the last one needs no second: a hundred that land would be thousands of letters.
+  const told = await mailStore(ctx.tx).unreadFromUs(workers, REBASE)
   let sent = 0
   for (const task of others) {
-    if (!task.assignee_id || isDuty(task) || !affected.has(task.id)) continue
+    if (!task.assignee_id || isDuty(task) || !affected.has(task.id) || told.has(task.id)) continue
     const body = `${handleOf(landed)} (${landed.title}) was merged into ${target}. Your work on ${handleOf(task)} began before that: merge or rebase onto ${shownAs(target)} before you go on, so that nothing of it conflicts.`
     const where = { project_id: task.project_id, epic_id: task.epic_id, task_id: task.id }
-    await sendLetter(ctx, { from: 'system', to: task.assignee_id, subject: 'Rebase Required', body, about: where })
+    await sendLetter(ctx, { from: 'system', to: task.assignee_id, subject: REBASE, body, about: where })
     sent++
   }
   return sent

@@ -11,6 +11,18 @@ const Merge = z.strictObject({ handle: z.string(), into: z.string() })
 const Line = z.strictObject({ repo_id: z.string(), target: z.string() })
 
 export const reviewDecided = defineEvent('review.decided', Round.extend({ decision: Decision, decided_by: z.string() }))
+export const REBASE_RESULTS = ['rebased', 'even', 'conflict', 'failed'] as const
+export const reviewRebased = defineEvent(
+  'review.rebased',
+  Round.extend({
+    request: z.string(),
+    onto: z.string(),
+    result: z.enum(REBASE_RESULTS),
+    commit: z.string().nullable(),
+    files: z.array(z.string()),
+    reason: z.string().nullable(),
+  }),
+)
 /** Their subject is the merge. */
 export const mergeQueued = defineEvent('merge.queued', Merge)
 export const mergeChecking = defineEvent('merge.checking', Merge.extend({ commit: z.string(), on: z.string() }))

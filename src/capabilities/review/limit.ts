@@ -25,8 +25,22 @@ export function tally(rounds: ReviewRow[]): Tally {
   }
 }
 
+/** What can be done when the rounds are used up, in the order in which it is offered. */
+export const SUGGESTIONS = [
+  'Create pull request with current work',
+  'Abandon this approach and try different solution',
+  'Manually review and fix issues before requesting review',
+]
+
+/** For whoever looks at it: null as long as there is another round. */
+export function limitOf(ctx: { setting<T>(key: string): T }, rounds: ReviewRow[]) {
+  const most = ctx.setting<number>('review.max_iterations')
+  const { used, refused } = tally(rounds)
+  return used < most ? null : { current_iteration: used, max_iterations: most, refused, suggestions: SUGGESTIONS }
+}
+
 export function isAtLimit(ctx: RunContext, rounds: ReviewRow[]): boolean {
-  return tally(rounds).used >= ctx.setting<number>('review.max_iterations')
+  return limitOf(ctx, rounds) !== null
 }
 
 /** Counted where it is refused: returned, not thrown, so that the count stays. */
@@ -41,11 +55,7 @@ export async function overLimit(ctx: RunContext, task: TaskRow, rounds: ReviewRo
   const agent = (await agentStore(ctx.tx).agent(by))?.handle ?? ctx.principal.handle
   return refuse('REVIEW_LIMIT_EXCEEDED', `Maximum review iterations (${most}) reached for agent ${agent}`, {
     hint: 'Consider creating PR or abandoning.',
-    suggestions: [
-      'Create pull request with current work',
-      'Abandon this approach and try different solution',
-      'Manually review and fix issues before requesting review',
-    ],
+    suggestions: SUGGESTIONS,
     details: { current_iteration: used, max_iterations: most },
   })
 }

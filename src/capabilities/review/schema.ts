@@ -38,6 +38,14 @@ export const ReviewView = z.strictObject({
   reason: z.string().nullable(),
 })
 
+/** Of a task whose rounds are used up. */
+export const LimitView = z.strictObject({
+  current_iteration: z.int(),
+  max_iterations: z.int(),
+  refused: z.int().describe('Further rounds that were asked for since'),
+  suggestions: z.array(z.string()),
+})
+
 const Round = z.strictObject({ handle: z.string(), round: z.int() })
 
 export const reviewRequested = defineEvent('review.requested', Round.extend({ requested_by: z.string() }))

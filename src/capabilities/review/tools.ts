@@ -5,10 +5,10 @@ import { defineTool, type LookContext, type RunContext, type WatchContext } from
 import { TaskId } from '../ids.ts'
 import { about, Body, handleOf, isDuty, requireTask, type TaskRow, transition } from '../task/index.ts'
 import { placeOf, workOf } from '../work/index.ts'
-import { overLimit } from './limit.ts'
+import { limitOf, overLimit } from './limit.ts'
 import { openPr } from './pull-requests.ts'
 import { cannotRead, ReviewerView, reviewerThere } from './reviewer.ts'
-import { type FeedbackView, ReviewView, reviewRequested } from './schema.ts'
+import { type FeedbackView, LimitView, ReviewView, reviewRequested } from './schema.ts'
 import { type FeedbackRow, feedbackStore, type Reader, type ReviewRow, reviewStore } from './store.ts'
 import { timeOut } from './timeout.ts'
 
@@ -84,13 +84,17 @@ export const list = defineTool({
   title: 'List reviews',
   description: 'The rounds of review of a task, oldest first, with what was handed in.',
   input: z.strictObject({ task_id: TaskId }),
-  output: z.strictObject({ reviews: z.array(ReviewView) }),
+  output: z.strictObject({
+    reviews: z.array(ReviewView),
+    limit: LimitView.nullable().describe('null: there may be another round'),
+  }),
   example: { task_id: 'T-1' },
   impact: 'read',
   profile: 'viewer',
   async look(ctx, input) {
     const given = await feedbackStore(ctx.view).ofTask(input.task_id)
-    return { reviews: (await reviewStore(ctx.view).ofTask(input.task_id)).map((round) => reviewView(round, given)) }
+    const rounds = await reviewStore(ctx.view).ofTask(input.task_id)
+    return { reviews: rounds.map((round) => reviewView(round, given)), limit: limitOf(ctx, rounds) }
   },
 })
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Build, Built, Delivery, Followed, Git, LineHead, LineOf, NewBranch, Place, WorkState } from '../../ports/git.ts'
+import type { Build, Built, Delivery, Followed, Git, LineHead, LineOf, NewBranch, Place, Rebased, WorkState } from '../../ports/git.ts'
 import type { Harness, HarnessEvent, Harnesses } from '../../ports/harness.ts'
 import type { Batch, Exit, Frame, Input, Runner, RunSpec } from '../../ports/runner.ts'
 import { type Deferred, deferred } from '../signals.ts'
@@ -187,6 +187,9 @@ export class FakeGit implements Git {
   async deliver(_place: Place, delivery: Delivery) {
     this.deliveries.push(delivery)
     return { commit: 'd'.repeat(40) }
+  }
+  async rebase(): Promise<Rebased> {
+    return { result: 'even', head: 'd'.repeat(40) }
   }
   async branch({ branch }: NewBranch) {
     this.branches.add(branch)

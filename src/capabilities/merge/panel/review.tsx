@@ -1,6 +1,6 @@
 import './merges.css'
 import { Link } from '@tanstack/react-router'
-import { Ban, Check, GitCompareArrows, Undo2, X } from 'lucide-react'
+import { Ban, Check, GitCompareArrows, GitPullRequest, GitPullRequestArrow, Undo2, X } from 'lucide-react'
 import { useState } from 'react'
 import type { Output } from '../../../ui/client.ts'
 import { drafts, type LineComment, seek, uncomment, useDraft } from '../../../ui/drafts.ts'
@@ -19,6 +19,8 @@ import { feedbackOf, inOrder, placeOf } from './feedback.ts'
 import { Elapsed, Outcome, Retry, StateBadge } from './merge-entry.tsx'
 import type { Line, Merge } from './words.ts'
 
+const LONGEST_TITLE = 200
+
 interface Props {
   task: TaskOnPage
   openTab(tab: string): void
@@ -28,18 +30,62 @@ type Round = Output<'review_list'>['reviews'][number]
 
 /** Work that was handed in: what there is to decide, or what became of the decision. */
 export function Review({ task, openTab }: Props) {
-  const rounds = useTool('review_list', { task_id: task.id }, { follows: ['review', 'merge', 'task'], about: task.id }).data?.reviews
-  if (!rounds) return null
-  const last = rounds.at(-1)
+  const read = useTool('review_list', { task_id: task.id }, { follows: ['review', 'merge', 'task', 'setting'], about: task.id }).data
+  if (!read) return null
+  const last = read.reviews.at(-1)
   return (
     <>
       {last?.decision === 'approve' && <MergeOf task={task} round={last} />}
       {task.status === 'REVIEW' && !isMerging(last) && <Decide task={task} round={isOpen(last) ? last : undefined} openTab={openTab} />}
+      {task.status === 'IN_PROGRESS' && read.limit && last && <Limit task={task} limit={read.limit} last={last} openTab={openTab} />}
     </>
   )
 }
 
 const isMerging = (round: Round | undefined) => round?.decision === 'approve' && round.outcome === null
+
+type LimitOf = NonNullable<Output<'review_list'>['limit']>
+
+/** Rounds that led nowhere: what its worker is told when it asks for another, each as something that can be done about it. */
+function Limit({ task, limit, last, openTab }: Props & { limit: LimitOf; last: Round }) {
+  const may = useMay()
+  const create = useAction('pr_create', { quiet: true, said: ({ message }) => `${task.handle}: ${message}` })
+  const { current_iteration, max_iterations, refused } = limit
+  const wanted = { task_id: task.id, title: `${task.handle} ${task.title}`.slice(0, LONGEST_TITLE), description: last.summary }
+  const asked = refused === 1 ? 'Another one was asked for and refused.' : `${refused} more were asked for and refused.`
+  return (
+    <Card
+      className="decide"
+      title={
+        <>
+          Reviews are used up{' '}
+          <Badge tone="red">
+            {current_iteration} of {max_iterations}
+          </Badge>
+        </>
+      }
+    >
+      <div className="card-body form">
+        <p>
+          Maximum review iterations ({max_iterations}) reached. {refused > 0 && asked}
+        </p>
+        <Refused error={create.error} />
+        <div className="decide-answers">
+          {may('pr_create') && (
+            <Button icon={GitPullRequest} busy={create.isPending} onClick={() => create.mutate(wanted)}>
+              Create pull request
+            </Button>
+          )}
+          {may('review_abandon') && <GiveUp task={task} disabled={create.isPending} />}
+          <Button icon={GitCompareArrows} onClick={() => openTab('Changes')}>
+            Look at the changes
+          </Button>
+          <span className="muted">A pull request of what there is now waits for you to decide. Its worktree is yours to mend it in.</span>
+        </div>
+      </div>
+    </Card>
+  )
+}
 
 /** What was only moved to Review has no round of its own. */
 const isOpen = (round: Round | undefined) =>
@@ -129,7 +175,8 @@ function Answer({ task, openTab }: Props) {
   const feedback = feedbackOf(draft)
   const back = useSendBack(task)
   const approve = useAction('merge_submit', { quiet: true })
-  const busy = back.busy || approve.isPending
+  const rebase = useAction('review_rebase', { quiet: true, said: rebaseSaid(task) })
+  const busy = back.busy || approve.isPending || rebase.isPending
   const written = feedback !== ''
   const may = useMay()
   return (
@@ -142,7 +189,7 @@ function Answer({ task, openTab }: Props) {
         value={draft.text}
         onChange={(event) => drafts.change(task.id, () => ({ text: event.target.value }))}
       />
-      <Refused error={back.error ?? approve.error} />
+      <Refused error={back.error ?? approve.error ?? rebase.error} />
       <div className="decide-answers">
         <Button
           kind={written ? 'plain' : 'primary'}
@@ -162,6 +209,17 @@ function Answer({ task, openTab }: Props) {
         >
           Send back
         </Button>
+        {may('review_rebase') && (
+          <Button
+            icon={GitPullRequestArrow}
+            busy={rebase.isPending}
+            disabled={busy}
+            onClick={() => rebase.mutate({ task_id: task.id })}
+            title="Put it on top of what has landed since"
+          >
+            Rebase
+          </Button>
+        )}
         {may('review_abandon') && <GiveUp task={task} disabled={busy} />}
         <span className="muted">
           {written
@@ -172,6 +230,11 @@ function Answer({ task, openTab }: Props) {
     </>
   )
 }
+
+const rebaseSaid =
+  ({ handle }: TaskOnPage) =>
+  ({ message, conflicts }: Output<'review_rebase'>) =>
+    [`${handle}: ${message}`, ...(conflicts.length ? [`In conflict: ${visible(conflicts.join(', '))}.`] : [])].join(' ')
 
 /** Those on lines, as they will be sent. */
 function Comments({ task, openTab }: Props) {
