@@ -7,9 +7,15 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
  */
 const LONG = [
   'test/chaos/kill-runs.test.ts',
+  'test/chaos/kill-review.test.ts',
   'test/browser/accessible.test.ts',
   'test/chaos/postgres.test.ts',
   'test/browser/live.test.ts',
+  'test/browser/merge.test.ts',
+  'test/e2e/review.test.ts',
+  'test/chaos/kill-line.test.ts',
+  'src/adapters/effects-graphile/graphile.test.ts',
+  'test/chaos/kill-epic.test.ts',
   'test/e2e/runs.test.ts',
   'test/chaos/kill-daemon.test.ts',
   'test/chaos/wait-load.test.ts',
