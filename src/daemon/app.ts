@@ -27,7 +27,7 @@ import type { Reactor } from '../kernel/reactor.ts'
 import { Registry } from '../kernel/registry.ts'
 import { Settings } from '../kernel/settings.ts'
 import type { Tx } from '../kernel/storage.ts'
-import { canonicalJson } from '../kernel/text.ts'
+import { canonicalJson, storable } from '../kernel/text.ts'
 import type { Ports } from '../kernel/tool.ts'
 import type { Effects, EffectsParts } from '../ports/effects.ts'
 import { createHost } from './host.ts'
@@ -199,8 +199,12 @@ async function createEffects(database: string, parts: EffectsParts): Promise<Eff
   return (await import('../adapters/effects-graphile/index.ts')).createGraphileEffects(parts, database)
 }
 
-/** Keyed by what it says: an attempt that repeats it after a crash reports nothing new, another report is another call. */
-async function report(kernel: Kernel, effectId: string, tool: string, input: Record<string, unknown>) {
+/**
+ * Keyed by what it says: an attempt that repeats it after a crash reports nothing new, another report is another call. What a program
+ * printed is told as far as it can be stored: refused for one NUL, it would be tried for ever.
+ */
+async function report(kernel: Kernel, effectId: string, tool: string, told: Record<string, unknown>) {
+  const input = storable(told)
   const idempotency_key = `${effectId}.${kernel.parts.host.hash(canonicalJson(input))}`
   const answer = await kernel.invoke({ tool, input: { ...input, idempotency_key }, credential: 'system', surface: 'daemon' })
   if (!answer.ok) throw new Error(`${tool}: ${answer.error.code}: ${answer.error.message}`)

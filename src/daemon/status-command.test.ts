@@ -41,7 +41,7 @@ test('[E50] what is too much to be counted has a +, and only that', async () => 
 
 test('[E50] work of an epic is decided about and not closed; a letter of Signalbox is not answered', async () => {
   const out = await shown()
-  expect(out).toMatch(/To review, of an epic\n[\s\S]*→ signalbox review decide T-9 approve\n[\s\S]*Epics that wait for you\n[\s\S]*T-8/)
+  expect(out).toMatch(/To review\n[\s\S]*→ signalbox review decide T-9 approve\n[\s\S]*Epics that wait for you\n[\s\S]*T-8/)
   expect(out).not.toMatch(/signalbox task close T-9|signalbox start T-8/)
   expect(out).toContain('signalbox mail read mail_1')
   expect(out).not.toContain('mail reply')

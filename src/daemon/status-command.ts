@@ -45,6 +45,14 @@ interface Letter extends Row {
   from: string
 }
 
+interface Line extends Row {
+  repo: string
+  target: string
+  held: string | null
+  behind: number
+  behind_reason: string | null
+}
+
 interface Status extends Row {
   daemon: Row & { url: string; version: string; ok: boolean; uptime_seconds: number; engine: string; size_bytes: number }
   notices: string[]
@@ -53,6 +61,8 @@ interface Status extends Row {
   unread_letters: number
   /** The newest of them. */
   letters: Letter[]
+  /** Of which nothing moves, or that the branch did not follow. */
+  lines: Line[]
   stuck_effects: (Row & { id: string })[]
   tasks: Record<string, number>
   /** Of these statuses there are more than were counted. */
@@ -79,13 +89,14 @@ export async function statusCommand(args: string[], { reach, terminal }: { reach
 
 /** Several looks, one after the other where one needs the other: no tool of its own, so it shows what the others show. */
 async function gather(reach: Reach): Promise<Status> {
-  const [health, open, done, agents, approvals, mail, effects] = await Promise.all([
+  const [health, open, done, agents, approvals, mail, merges, effects] = await Promise.all([
     call(reach, 'system_health', {}),
     Promise.all(OPEN.map((status) => tasks(reach, status, MOST_PAGES))),
     tasks(reach, 'DONE', 1),
     call(reach, 'agent_list', { limit: PAGE }),
     call(reach, 'approval_list', { limit: PAGE }),
     call(reach, 'mail_inbox', { limit: SHOWN }).catch(unlessForbidden),
+    call(reach, 'merge_status', {}).catch(unlessForbidden),
     call(reach, 'effect_list', {}).catch(unlessForbidden),
   ])
   const { version, ok, uptime_seconds, database, notices } = health as Row & { database: Row }
@@ -97,6 +108,7 @@ async function gather(reach: Reach): Promise<Status> {
     approvals: (approvals.approvals ?? []) as Approval[],
     unread_letters: Number(mail?.unread_count ?? 0),
     letters: (mail?.letters ?? []) as Letter[],
+    lines: ((merges?.lines ?? []) as Line[]).filter(({ held, behind }) => held !== null || behind > 0).map(shownLine),
     stuck_effects: (effects?.effects ?? []) as Status['stuck_effects'],
     tasks: Object.fromEntries([...open, done].map(({ status, found }) => [status, found.length])),
     more: [...open, done].filter(({ more }) => more).map(({ status }) => status),
@@ -129,9 +141,14 @@ function unlessForbidden(error: unknown): undefined {
 }
 
 function inWords(status: Status, look: Look): string {
-  const needs = [notices(status, look), asking(status, look), unread(status, look), ...waiting(status, look), stuck(status, look)].filter(
-    Boolean,
-  )
+  const needs = [
+    notices(status, look),
+    asking(status, look),
+    unread(status, look),
+    ...waiting(status, look),
+    merging(status, look),
+    stuck(status, look),
+  ].filter(Boolean)
   return [headline(status, look), ...(needs.length ? needs : [nothing(status)]), counts(status, look), agents(status, look)]
     .filter(Boolean)
     .join('\n')
@@ -185,9 +202,14 @@ interface Todo {
 }
 
 const TODO: Record<(typeof OPEN)[number], Todo> = {
+  // Closed by hand it would be done, and never merged.
   REVIEW: {
     title: 'To review',
-    next: (task) => [`signalbox task get ${task}`, `signalbox task close ${task} REASON`, `signalbox task move ${task} IN_PROGRESS`],
+    next: (task) => [
+      `signalbox diff get ${task}`,
+      `signalbox review decide ${task} approve`,
+      `signalbox review decide ${task} request_changes --feedback "…"`,
+    ],
   },
   IN_PROGRESS: { title: 'In progress, but nobody is on it', next: assign },
   BACKLOG: { title: 'Ready to hand out', next: assign },
@@ -199,15 +221,6 @@ const GIVEN_UP = {
   next: (task: string) => [`signalbox start ${task}`, `signalbox transcript read ${task}`],
 }
 const PAIR = { title: 'To work on together', next: (task: string) => [`signalbox session open ${task}`] }
-/** Closed by hand it would never be merged into its epic. */
-const OF_EPIC = {
-  title: 'To review, of an epic',
-  next: (task: string) => [
-    `signalbox diff get ${task}`,
-    `signalbox review decide ${task} approve`,
-    `signalbox review decide ${task} request_changes --feedback "…"`,
-  ],
-}
 /** The task on which an epic is led: what is asked for is about the epic. */
 const LED = {
   title: 'Epics that wait for you',
@@ -226,14 +239,14 @@ function waiting(status: Status, look: Look): string[] {
   const idle = status.agents.find((agent) => agent.state === 'IDLE' && agent.role === 'worker')?.handle
   return OPEN.flatMap((name) => {
     const own = needs_you.filter((task) => task.status === name)
-    const kindOf = ({ task_type, attention_detail, assignee_id, epic_id, lead }: Task) => {
+    const kindOf = ({ task_type, attention_detail, assignee_id, lead }: Task) => {
       if (lead) return LED
-      if (name === 'REVIEW') return epic_id ? OF_EPIC : TODO[name]
+      if (name === 'REVIEW') return TODO[name]
       if (task_type === 'PAIR') return PAIR
       if (attention_detail) return GIVEN_UP
       return assignee_id && name === 'BACKLOG' ? BEGUN : TODO[name]
     }
-    return [OF_EPIC, LED, GIVEN_UP, PAIR, BEGUN, TODO[name]].map((kind) =>
+    return [LED, GIVEN_UP, PAIR, BEGUN, TODO[name]].map((kind) =>
       group(
         own.filter((task) => kindOf(task) === kind),
         kind,
@@ -254,6 +267,22 @@ function group(tasks: Task[], { title, next }: Todo, idle: string | undefined, l
     )
   const more = tasks.length > SHOWN ? `  … and ${tasks.length - SHOWN} more: signalbox task list --status ${first.status}\n` : ''
   return section(title, rows(shown, 'task_list', 'tasks', look) + more, next(first.handle, idle), look)
+}
+
+const shownLine = ({ repo, target, held, behind, behind_reason }: Line): Line => ({ repo, target, held, behind, behind_reason })
+
+/** Work that is approved and does not land, and branches that have not got what did. */
+function merging({ lines }: Status, look: Look): string {
+  return lines
+    .map(({ repo, target, held, behind, behind_reason }) => {
+      const what =
+        held === null
+          ? `${plain(target)} of ${plain(repo)} is ${behind} behind what landed`
+          : `Nothing lands on ${plain(target)} of ${plain(repo)}`
+      const next = held === null ? `signalbox sync ${repo}` : `signalbox merge retry --repo-id ${repo} --target ${target}`
+      return section(what, `  ${plain(held ?? behind_reason ?? '')}\n`, [next], look)
+    })
+    .join('')
 }
 
 function stuck({ stuck_effects: stuck }: Status, look: Look): string {

@@ -12,7 +12,7 @@ import { auditJson, lengthsOnly, redactText, withoutSecrets } from './redact.ts'
 import type { Found, Registry } from './registry.ts'
 import type { Settings } from './settings.ts'
 import type { Storage, Tx } from './storage.ts'
-import { canonicalJson, checkText } from './text.ts'
+import { canonicalJson, checkText, storable } from './text.ts'
 import { IDEMPOTENCY_KEY, type LookContext, type Ports, type RunContext, type Tool, type WatchContext } from './tool.ts'
 
 /** What the kernel takes from the machine, so that it stays pure. */
@@ -596,11 +596,6 @@ function parsed<S extends z.ZodType>(schema: S, value: unknown, tool: string, at
 
 function stale(message: string): Refusal {
   return refuse('AUTH_STALE_TOKEN', message, { hint: 'Ask for a new one (agent_invite or token_rotate) and reconnect.' })
-}
-
-/** A name that nobody declared may hold what no database stores. */
-function storable(text: string): string {
-  return text.toWellFormed().replaceAll('\0', '\ufffd')
 }
 
 /** Of a field that is not there, "received undefined" tells a reader less than this. */

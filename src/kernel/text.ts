@@ -21,6 +21,14 @@ function checkString(text: string, path: string): void {
   if (!text.isWellFormed()) throw refuse('INVALID_INPUT', `${path} contains half a surrogate pair: it is not valid Unicode.`)
 }
 
+/** As it can be stored: for what programs print and files are called, which nobody can be asked to say otherwise. */
+export function storable<Value>(value: Value): Value {
+  if (typeof value === 'string') return value.toWellFormed().replaceAll('\0', '\ufffd') as Value
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return value.map(storable) as Value
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [storable(key), storable(inner)])) as Value
+}
+
 /** The same text for the same meaning: keys sorted, so that a repeated call is recognised. */
 export function canonicalJson(value: unknown): string {
   return JSON.stringify(value, (_key, inner) =>

@@ -71,7 +71,7 @@ export async function killReview(seed: number, { strikes, tasks }: { strikes: nu
       kills[victim] += await strike(mortal, victim, random)
     }
     const wrong = await converged(mortal, project_id)
-    const { lives, found } = await everythingOnce(mortal, repo, project_id, ids)
+    const { lives, found } = await everythingOnce(mortal, repo, ids)
     return { seed, kills, tasks, lives, wrong: [...wrong, ...found] }
   } finally {
     await mortal.remove()
@@ -86,15 +86,19 @@ async function converged({ daemon }: Mortal, project_id: string): Promise<string
     const { tasks, cursor } = await daemon.call('task_list', { project_id })
     const { jobs } = await daemon.call('job_list', { states: ['queued', 'running'], limit: 100 })
     const open = tasks.filter(({ status }: { status: string }) => status !== 'DONE')
-    if (!open.length && !jobs.length) return []
+    const { works } = await daemon.call('work_list', { project_id })
+    const listed = tasks.map(({ id }: { id: string }) => id)
+    const reading = works.filter((work: Record<string, string>) => work.state === 'made' && !listed.includes(work.task_id))
+    if (!open.length && !jobs.length && !reading.length) return []
     const left = (deadline - performance.now()) / 1_000
     const seen = open.map((task: Record<string, unknown>) => [task.handle, task.status, task.attention, task.attention_detail])
-    if (left < 1) return [`${jobs.length} jobs are left, and these tasks: ${JSON.stringify(seen)}`]
-    await daemon.call('event_wait', { cursor, types: ['task.*', 'job.ended'], timeout_seconds: Math.min(left, 10) })
+    if (left < 1)
+      return [`${jobs.length} jobs are left, ${reading.length} worktrees of reviewers, and these tasks: ${JSON.stringify(seen)}`]
+    await daemon.call('event_wait', { cursor, types: ['task.*', 'job.ended', 'work.removed'], timeout_seconds: Math.min(left, 10) })
   }
 }
 
-async function everythingOnce({ daemon }: Mortal, repo: string, project_id: string, tasks: string[]) {
+async function everythingOnce({ daemon }: Mortal, repo: string, tasks: string[]) {
   const { found, check } = findings()
   let lives = 0
   for (const task_id of tasks) {
@@ -125,13 +129,6 @@ async function everythingOnce({ daemon }: Mortal, repo: string, project_id: stri
   for (const file of files) check(file, git(repo, 'show', `main:${file}`), 'Hello')
   check('the branch and its line', git(repo, 'rev-parse', 'main'), git(repo, 'rev-parse', 'refs/signalbox/line/main'))
   check('the user’s own checkout', git(repo, 'status', '--porcelain'), '')
-  const { works } = await daemon.call('work_list', { project_id })
-  const made = works.filter(({ state }: { state: string }) => state === 'made').map((work: { task_id: string }) => work.task_id)
-  check(
-    'worktrees of reviewers that are left',
-    made.filter((id: string) => !tasks.includes(id)),
-    [],
-  )
   const { counts } = await daemon.call('effect_list')
   check('effects that are stuck', [counts.dead, counts.unknown], [0, 0])
   check('processes that are left', await leftBehind(daemon.home), [])

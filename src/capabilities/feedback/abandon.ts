@@ -5,6 +5,7 @@ import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { agentStore } from '../agent/index.ts'
 import { TaskId } from '../ids.ts'
 import { cancelJob, jobStore, OPEN_STATES } from '../job/index.ts'
+import { checkMayDecide } from '../merge/index.ts'
 import { closePr, type ReviewRow, reviewStore } from '../review/index.ts'
 import { closeTerminal } from '../session/index.ts'
 import { about, handleOf, isDuty, requireTask, type TaskRow, taskNoted, taskStore, transition } from '../task/index.ts'
@@ -29,6 +30,8 @@ export const abandonWork = defineTool({
       return refuse('CONFLICT', `${handleOf(task)} was never handed in.`, {
         hint: 'End its agent with agent_stop, or move it with task_move.',
       })
+    const denied = checkMayDecide(ctx.principal, task, last)
+    if (denied) return denied
     const refused = await abandon(ctx, task, last, reason)
     if (refused) return refused
     const message =

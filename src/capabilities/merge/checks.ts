@@ -13,7 +13,8 @@ export interface Checked {
   /** Of this attempt at this tree: a daemon that comes back finds it by that. */
   name: string
   command: string
-  cwd: string
+  /** Undefined when it was begun before: then it is only followed. */
+  cwd: string | undefined
   timeoutMs: number
 }
 
@@ -27,16 +28,17 @@ const GRACE_MS = 2_000
  */
 export async function runChecks(ctx: EffectContext, { name, command, cwd, timeoutMs }: Checked): Promise<Verdict> {
   const { runner } = ctx.ports
-  await runner.start(name, {
-    argv: ['/bin/sh', '-c', command],
-    cwd,
-    env: { CI: '1' },
-    inherit: [],
-    stdin: 'closed',
-    wallClockMs: timeoutMs,
-    outputBytes: OUTPUT_BYTES,
-    graceMs: GRACE_MS,
-  })
+  if (cwd !== undefined)
+    await runner.start(name, {
+      argv: ['/bin/sh', '-c', command],
+      cwd,
+      env: { CI: '1' },
+      inherit: [],
+      stdin: 'closed',
+      wallClockMs: timeoutMs,
+      outputBytes: OUTPUT_BYTES,
+      graceMs: GRACE_MS,
+    })
   let log = Buffer.alloc(0)
   for await (const { frames, exit } of runner.follow(name, 0, ctx.signal)) {
     const printed = frames.filter(({ stream }) => stream !== 'in').map(({ bytes }) => bytes)

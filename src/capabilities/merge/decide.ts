@@ -1,22 +1,26 @@
 import { z } from 'zod'
 import { Refusal, refuse } from '../../kernel/error.ts'
+import { text } from '../../kernel/schema.ts'
 import { defineTool, type LookContext, type RunContext, type WatchContext } from '../../kernel/tool.ts'
 import { TaskId } from '../ids.ts'
 import { feedbackStore, prStore, prUrl, type ReviewRow, reviewStore } from '../review/index.ts'
 import { about, Body, handleOf, isDuty, requireTask, reviewedBy, type TaskRow } from '../task/index.ts'
 import { placeOf, workOf } from '../work/index.ts'
 import { enterLine } from './line.ts'
-import { back, checkMayDecide, currentRound } from './rules.ts'
-import { Decision, ENDS, reviewDecided } from './schema.ts'
+import { back, checkMayDecide, currentRound, isReviewerOf } from './rules.ts'
+import { Decision, ENDS, lineHeld, reviewDecided } from './schema.ts'
 import { MERGE_STATES, type MergeRow, mergeStore } from './store.ts'
 import '../../ports/daemon.ts'
 
 const MERGE_MS = 120_000
 
+const Commit = text(64).optional().describe('What you have read: nothing else is approved. Needed when commits came after it was handed in')
+
 const Decided = z.strictObject({
   task_id: TaskId.optional().describe('Default: the work that you were started to review'),
   decision: Decision,
   feedback: Body.optional().describe('What is to be changed; needed with request_changes'),
+  commit: Commit,
 })
 
 export const decide = defineTool({
@@ -49,13 +53,13 @@ export const decide = defineTool({
     const id = task_id ?? (await reviewedBy(ctx.view, ctx.principal))
     return id && decision === 'approve' ? headOf(ctx, id) : { head: null }
   },
-  async run(ctx: RunContext, { task_id, decision, feedback }: z.output<typeof Decided>, seen?: { head: string | null }) {
+  async run(ctx: RunContext, { task_id, decision, feedback, commit }: z.output<typeof Decided>, seen?: { head: string | null }) {
     const handedIn = await toDecide(ctx, task_id)
     if (handedIn instanceof Refusal) return handedIn
     const { task, round } = handedIn
     const begun = { task_id: task.id, review_id: round.id }
     if (decision === 'request_changes') return (await sendBack(ctx, task, round, feedback)) ?? begun
-    const merge = await approve(ctx, task, round, seen?.head ?? null)
+    const merge = await approve(ctx, task, round, seen?.head ?? null, commit)
     return merge instanceof Refusal ? merge : begun
   },
   watch: (ctx, { decision }, begun: { task_id: string; review_id: string }) => outcome(ctx, begun.task_id, decision, begun.review_id),
@@ -66,16 +70,16 @@ export const submit = defineTool({
   title: 'Put work into the merge line',
   description:
     'Approve work that was handed in, and return at once; merge_status shows where it is. review_decide does the same and waits.',
-  input: z.strictObject({ task_id: TaskId }),
+  input: z.strictObject({ task_id: TaskId, commit: Commit }),
   output: z.strictObject({ merge_id: z.string(), task_id: TaskId, review_id: z.string(), target: z.string(), state: z.enum(MERGE_STATES) }),
   example: { task_id: 'T-1' },
   impact: 'write',
   profile: 'operator',
   prepare: (ctx, { task_id }) => headOf(ctx, task_id),
-  async run(ctx, { task_id }, { head }) {
+  async run(ctx, { task_id, commit }, { head }) {
     const handedIn = await toDecide(ctx, task_id)
     if (handedIn instanceof Refusal) return handedIn
-    const merge = await approve(ctx, handedIn.task, handedIn.round, head)
+    const merge = await approve(ctx, handedIn.task, handedIn.round, head, commit)
     if (merge instanceof Refusal) return merge
     return { merge_id: merge.id, task_id: merge.task_id, review_id: merge.review_id, target: merge.target, state: merge.state }
   },
@@ -108,13 +112,21 @@ export async function headOf(ctx: LookContext, taskId: string): Promise<{ head: 
   return { head: (await ctx.ports.git.state(place, work.base_commit)).head }
 }
 
-export async function approve(ctx: RunContext, task: TaskRow, round: ReviewRow, head: string | null): Promise<MergeRow | Refusal> {
+export async function approve(
+  ctx: RunContext,
+  task: TaskRow,
+  round: ReviewRow,
+  head: string | null,
+  read?: string,
+): Promise<MergeRow | Refusal> {
   const work = await workOf(ctx.tx, task.id)
   if (!work || head === null)
     return refuse('CONFLICT', `${handleOf(task)} has no commit that could be merged.`, { hint: 'Close it with task_close.' })
   // Approved before, and still on its way: whoever asks again waits for the same.
   const known = round.decision === 'approve' && round.outcome === null ? await mergeStore(ctx.tx).ofReview(round.id) : undefined
   if (known) return known
+  const wanted = read ?? (isReviewerOf(ctx.principal, round) ? head : round.handed_in)
+  if (wanted !== null && !head.startsWith(wanted)) return another(task, round, head, wanted)
   const decided = {
     decision: 'approve',
     decided_by: ctx.principal.id,
@@ -126,6 +138,18 @@ export async function approve(ctx: RunContext, task: TaskRow, round: ReviewRow, 
   await reviewStore(ctx.tx).update(round.id, decided)
   emitDecided(ctx, task, round, 'approve')
   return enterLine(ctx, task, work, { review_id: round.id, head_commit: head })
+}
+
+/** Nobody who read what was handed in has read it. */
+function another(task: TaskRow, { handed_in }: ReviewRow, head: string, wanted: string): Refusal {
+  const [now, then] = [head.slice(0, 12), wanted.slice(0, 12)]
+  const since = wanted === handed_in ? `was handed in at ${then}, and its branch is at ${now} now` : `is at ${now}, not at ${then}`
+  return refuse('CONFLICT', `${handleOf(task)} ${since}: somebody has committed since.`, {
+    hint: `Look at what came, then approve that very commit (commit: ${now}), or send it back.`,
+    next_tool: 'diff_get',
+    next_arguments: { task_id: handleOf(task) },
+    details: { commit: head },
+  })
 }
 
 async function sendBack(ctx: RunContext, task: TaskRow, round: ReviewRow, feedback: string | undefined): Promise<Refusal | undefined> {
@@ -183,7 +207,15 @@ async function outcome(ctx: WatchContext, task_id: string, decision: z.output<ty
     if (merge.state === 'red') return { ...told, status: 'red' as const, message: `${merge.reason} It went back to its worker.` }
     if (merge.state === 'stuck' || merge.state === 'withdrawn')
       return { ...told, status: 'stuck' as const, message: `${merge.reason} It is still to be decided.` }
-    const waited = await ctx.waitFor(cursor, filter, Math.max(1, until - performance.now()))
+    // It waits for a person, not for its turn: nobody is kept waiting with it.
+    const held = (await mergeStore(ctx.view).line(merge.repo_id, merge.target))?.held
+    if (held)
+      return { ...told, status: 'pending' as const, message: `It is in the merge line, but nothing lands on ${merge.target}: ${held}` }
+    const waited = await ctx.waitFor(
+      cursor,
+      { project: merge.project_id, types: [...ENDS, lineHeld.type] },
+      Math.max(1, until - performance.now()),
+    )
     if (waited.ended !== 'events')
       return {
         ...told,

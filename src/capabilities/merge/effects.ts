@@ -8,6 +8,7 @@ import { handleOf, taskStore } from '../task/index.ts'
 import { runChecks, type Verdict } from './checks.ts'
 import { nextInLine } from './order.ts'
 import { type LineRow, type MergeRow, mergeStore } from './store.ts'
+import { named } from './words.ts'
 
 /** Daemons that are killed in the middle of it do not count. */
 const ATTEMPTS = 100
@@ -58,13 +59,21 @@ export const followLine = defineEffect({
     const repo = await projectStore(ctx.view).repo(repo_id)
     const line = await mergeStore(ctx.view).line(repo_id, target)
     if (!repo || !line) return
-    await ctx.report('line_follows', { repo_id, target, request, ...(await follow(ctx, lineOf(repo, line))) })
+    const followed = await follow(ctx, lineOf(repo, line))
+    const head = (await ctx.ports.git.inspect(repo.path))?.head ?? null
+    await ctx.report('line_follows', { repo_id, target, request, head, ...followed })
   },
 })
 
+/** What has landed has landed, whatever keeps the branch from following it. */
 async function follow(ctx: EffectContext, line: LineOf): Promise<{ behind: number; reason: string | null }> {
-  const followed = await ctx.ports.git.follow(line)
-  return followed.state === 'even' ? { behind: 0, reason: null } : { behind: followed.by, reason: followed.message.slice(0, 2_000) }
+  try {
+    const followed = await ctx.ports.git.follow(line)
+    return followed.state === 'even' ? { behind: 0, reason: null } : { behind: followed.by, reason: followed.message.slice(0, 2_000) }
+  } catch (error) {
+    if (!(error instanceof GitRefusal)) throw error
+    return { behind: 1, reason: error.message.slice(0, 2_000) }
+  }
 }
 
 export function lineOf(
@@ -95,7 +104,7 @@ class Passage {
     const { git } = this.#ctx.ports
     const { id, head_commit } = this.#merge
     const said = await this.#said()
-    if (!said) return this.#tell('merge_withdrawn', { reason: 'The task is no longer to be merged.' })
+    if (!said) return this.#withdraw()
     for (let moves = 0; moves < MOST_MOVES; moves++) {
       const at = await git.line(this.#line)
       if (at.state === 'apart') return this.#hold(apart(this.#line.target, at.files))
@@ -111,15 +120,22 @@ class Passage {
       const red = await this.#check(built.commit, at.head)
       if (red === 'held') return
       if (red) return this.#tell('merge_red', { reason: red.reason, log: red.log })
+      // Closed, deleted or moved while the checks ran: it is wanted no more.
+      if (!(await this.#said())) return this.#withdraw()
       if (await git.land(this.#line, at.head, built.commit, id)) return this.#landed(built.commit, true)
     }
     throw new Error(`${this.#line.target} was moved ${MOST_MOVES} times while this was checked.`)
   }
 
+  #withdraw(): Promise<void> {
+    return this.#tell('merge_withdrawn', { reason: 'The task is no longer to be merged.' })
+  }
+
   /** Told when the branch itself has it too, as far as it can: whoever hears that it has landed looks for it there. */
   async #landed(commit: string, moved: boolean): Promise<void> {
     const { behind, reason } = await follow(this.#ctx, this.#line)
-    await this.#tell('merge_landed', { commit, moved, behind, behind_reason: reason })
+    const checked = moved ? (this.#repo.checks ?? null) : null
+    await this.#tell('merge_landed', { commit, moved, checked, behind, behind_reason: reason })
   }
 
   /** Undefined when it may land. */
@@ -129,8 +145,8 @@ class Passage {
     const verdict = await this.#verdict(checks, commit)
     if (verdict.green) return undefined
     // Whoever lands on a tree that was red before is not to blame for it.
-    const { green } = (await mergeStore(this.#ctx.view).line(this.#repo.id, this.#line.target)) ?? { green: null }
-    if (green !== base) {
+    const line = await mergeStore(this.#ctx.view).line(this.#repo.id, this.#line.target)
+    if (line?.green !== base || line.green_by !== checks) {
       const alone = await this.#verdict(checks, base)
       if (!alone.green) {
         await this.#hold(`The checks fail on ${this.#line.target} itself, without anything that waits: ${alone.reason}`, alone.log)
@@ -142,13 +158,19 @@ class Passage {
 
   async #verdict(command: string, commit: string): Promise<Verdict> {
     const { git, runner } = this.#ctx.ports
-    const { path } = await git.scratch(this.#line.repo, scratchOf(this.#line.target), commit)
-    for (let tried = 0; ; tried++) {
-      const name = this.#checkNames(commit)[tried] as string
-      const verdict = await runChecks(this.#ctx, { name, command, cwd: path, timeoutMs: this.#how.timeoutMs })
-      await runner.forget(name)
-      if (verdict.green || tried + 1 === TRIES) return verdict
+    const names = this.#checkNames(commit)
+    let verdict: Verdict | undefined
+    for (const name of names) {
+      if (verdict?.green) break
+      const { state } = await runner.look(name)
+      // One that a daemon before this one began is not to find its folder cleaned; each that begins finds the tree and nothing else.
+      const begun = state === 'running' || state === 'ended'
+      const cwd = begun ? undefined : (await git.scratch(this.#line.repo, scratchOf(this.#line.target), commit)).path
+      verdict = await runChecks(this.#ctx, { name, command, cwd, timeoutMs: this.#how.timeoutMs })
     }
+    // Not before: whoever comes back after the first would take the second for it.
+    for (const name of names) await runner.forget(name)
+    return verdict as Verdict
   }
 
   #checkNames(commit: string): string[] {
@@ -191,5 +213,5 @@ function scratchOf(target: string): string {
 }
 
 function apart(target: string, files: string[]): string {
-  return `${target} and its line both went on, and changed the same places: ${files.slice(0, MOST_FILES).join(', ')}. Merge refs/signalbox/line/${target} into ${target}, resolve these files, commit, and let it go on with merge_retry.`
+  return `${target} and its line both went on, and changed the same places: ${named(files.slice(0, MOST_FILES))}. Merge refs/signalbox/line/${target} into ${target}, resolve these files, commit, and let it go on with merge_retry.`
 }

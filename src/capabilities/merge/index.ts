@@ -86,5 +86,5 @@ export const merge = defineCapability({
 
 export { reviewAttention } from './attention.ts'
 export { toDecide } from './decide.ts'
-export { back, isCurrent, isReviewerOf } from './rules.ts'
+export { back, checkMayDecide, isCurrent, isReviewerOf } from './rules.ts'
 export { reviewDecided } from './schema.ts'

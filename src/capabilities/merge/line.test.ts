@@ -238,6 +238,81 @@ describe('what lands', () => {
     expect(at.landed('main')).toHaveLength(1)
   })
 
+  test('[ML9] runs its second try where the first one left nothing [ML2], also when the daemon is gone in between', async () => {
+    const at = await ground()
+    await at.app.owner.call('repo_update', {
+      repo_id: at.repo,
+      checks: 'test ! -e one.txt -a ! -e two.txt || cat made.txt || { echo x > made.txt; exit 1; }',
+    })
+    expect(await at.approve(await at.handedIn('one.txt'))).toMatchObject({ status: 'red' })
+    // The third is that of the branch alone.
+    expect(at.runner.checks).toBe(3)
+    const [second, go] = [deferred(), deferred()]
+    at.runner.beforeCheck = () => {
+      if (at.runner.checks !== 5) return
+      second.resolve()
+      return go.promise
+    }
+    const work = await at.handedIn('two.txt')
+    await at.app.owner.call('merge_submit', { task_id: work.task.id })
+    await second.promise
+    await at.app.reopen()
+    go.resolve()
+    await until(async () => (await at.line()).waiting.length === 0)
+    expect(at.runner.checks).toBe(6)
+    expect((await at.line()).ended[0]).toMatchObject({ state: 'red' })
+  })
+
+  test.for([
+    ['closed', 'task_close', { reason: 'Not needed' }],
+    ['deleted', 'task_delete', {}],
+    ['moved', 'task_move', { status: 'IN_PROGRESS' }],
+  ] as const)('[ML7] does not land when its task is %s while it is checked', async ([, tool, more]) => {
+    const at = await ground()
+    const [begun, go] = [deferred(), deferred()]
+    at.runner.beforeCheck = () => {
+      begun.resolve()
+      return go.promise
+    }
+    const work = await at.handedIn('one.txt')
+    await at.app.owner.call('merge_submit', { task_id: work.task.id })
+    await begun.promise
+    await at.app.owner.call(tool, { task_id: work.task.id, ...more })
+    go.resolve()
+    await until(async () => (await at.line()).waiting.length === 0)
+    expect((await at.line()).ended[0]).toMatchObject({ state: 'withdrawn' })
+    expect(at.files('main')).toEqual(['a.txt'])
+  })
+
+  test('[ML14] goes back also when its checks print what no database stores', async () => {
+    const at = await ground()
+    await at.app.owner.call('repo_update', { repo_id: at.repo, checks: "test ! -e bad.txt || { printf 'a\\000b\\355c'; exit 1; }" })
+    expect(await at.approve(await at.handedIn('bad.txt'))).toMatchObject({ status: 'red' })
+    expect((await at.line()).ended[0].log).toContain('a\ufffdb')
+  })
+
+  test('[ML4] is not blamed for a branch that other checks found green', async () => {
+    const at = await ground('')
+    await at.approve(await at.handedIn('one.txt'))
+    await at.app.owner.call('repo_update', { repo_id: at.repo, checks: 'test ! -e one.txt' })
+    const innocent = await at.handedIn('two.txt')
+    await at.app.owner.call('merge_submit', { task_id: innocent.task.id })
+    await until(async () => (await at.line()).held !== null)
+    expect(await at.task(innocent)).toMatchObject({ status: 'REVIEW', attention: 'human' })
+  })
+
+  test('[V7] is what was handed in: what was committed later is approved only by name', async () => {
+    const at = await ground()
+    const work = await at.handedIn('one.txt')
+    const head = at.commit(work.path, 'late.txt', 'nobody has read it')
+    const approve = { task_id: work.task.id, decision: 'approve' }
+    expect(await at.app.owner.refused('review_decide', approve)).toMatchObject({ code: 'CONFLICT', details: { commit: head } })
+    expect(await at.app.owner.refused('merge_submit', { task_id: work.task.id })).toMatchObject({ code: 'CONFLICT' })
+    expect(await at.app.owner.refused('review_decide', { ...approve, commit: 'f'.repeat(12) })).toMatchObject({ code: 'CONFLICT' })
+    expect(await at.app.owner.call('review_decide', { ...approve, commit: head.slice(0, 12) })).toMatchObject({ status: 'merged' })
+    expect(at.files('main')).toEqual(['a.txt', 'late.txt', 'one.txt'])
+  })
+
   test('[ML10] needs no checks where a repository has none', async () => {
     const at = await ground('')
     expect(await at.approve(await at.handedIn('one.txt'))).toMatchObject({ status: 'merged' })

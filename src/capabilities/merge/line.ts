@@ -180,7 +180,7 @@ async function lineView(tx: Tx, line: LineRow): Promise<z.output<typeof LineView
   const store = mergeStore(tx)
   const { repo_id, target } = line
   const [waiting, ended] = [inOrder(await store.inLine(repo_id, target)), await store.ended(repo_id, target, MOST_ENDED)]
-  const { project_id: _, updated_at: __, made_from: ___, strategy: ____, ...shown } = line
+  const { project_id: _, updated_at: __, made_from: ___, strategy: ____, green_by: _____, ...shown } = line
   return {
     ...shown,
     repo: (await projectStore(tx).repo(repo_id))?.handle ?? repo_id,

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { test as base, describe, expect, onTestFinished } from 'vitest'
 import { createGit } from '../../adapters/git-cli/index.ts'
 import { EFFECT_TIMES } from '../../kernel/effect.ts'
-import type { Git } from '../../ports/git.ts'
+import { type Git, GitRefusal } from '../../ports/git.ts'
 import { type Caller, openTestApp } from '../../testing/app.ts'
 import { deferred, until } from '../../testing/signals.ts'
 import { type Work, WorkGround } from '../../testing/work.ts'
@@ -134,8 +134,13 @@ describe('the queue', () => {
 })
 
 describe('a decision', () => {
-  test('[V7] about work without a change says that there was nothing to merge', async ({ ground }) => {
+  test('[V7] [V31] about work without a change says that there was nothing to merge', async ({ ground }) => {
     const work = await ground.begun('nothing')
+    const handIn = { task_id: work.task.id, summary: 'it was all there' }
+    expect(await ground.app.owner.refused('review_request', handIn, { actFor: work.worker })).toMatchObject({ code: 'CONFLICT' })
+    ground.commit(work.path, 'there.txt', 'and back')
+    ground.git(work.path, 'rm', '-q', 'there.txt')
+    ground.git(work.path, 'commit', '-q', '-m', 'back')
     await ground.handIn(work, 'it was all there')
     const decided = await ground.decide(work, 'approve')
     expect(decided).toMatchObject({ status: 'merged', message: expect.stringContaining('nothing to merge') })
@@ -234,6 +239,14 @@ describe('a decision', () => {
     await until(async () => (await app.events({ type: 'merge.landed' })).length === 2)
     expect(ground.git(ground.top, 'ls-tree', '--name-only', ground.epic.branch).split('\n')).toEqual(['a.txt', 'first.txt', 'one.txt'])
     expect(ground.landed()).toHaveLength(2)
+  })
+
+  base('[ML14] has landed, whatever keeps the branch from following', async () => {
+    const words = `no room for ${'\u{1f600}'.repeat(3)}\ud83d`
+    const ground = await groundWith(() => ({ follow: () => Promise.reject(new GitRefusal('failed', words)) }))
+    expect(await ground.decide(await ground.handedIn('one.txt'), 'approve')).toMatchObject({ status: 'merged' })
+    const [line] = (await ground.app.owner.call('merge_status', { repo_id: ground.repo })).lines
+    expect(line).toMatchObject({ behind: 1, behind_reason: expect.stringContaining('no room for') })
   })
 
   test('[V8] of what does not fit any more sends it back with the files', async ({ ground }) => {

@@ -14,7 +14,7 @@ export const migrations: Migration[] = [
       'CREATE INDEX merges_in_line ON merges (repo_id, target, state)',
       'CREATE INDEX merges_by_task ON merges (task_id, number)',
       `CREATE TABLE lines (
-        repo_id ${text} NOT NULL REFERENCES repos (id), target ${text} NOT NULL, project_id ${text} NOT NULL, made_from ${text}, strategy ${text} NOT NULL, head ${text}, green ${text},
+        repo_id ${text} NOT NULL REFERENCES repos (id), target ${text} NOT NULL, project_id ${text} NOT NULL, made_from ${text}, strategy ${text} NOT NULL, head ${text}, green ${text}, green_by ${text},
         held ${text}, behind ${int} NOT NULL, behind_reason ${text}, updated_at ${int} NOT NULL, PRIMARY KEY (repo_id, target)
       ) ${strict}`,
     ],

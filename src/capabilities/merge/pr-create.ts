@@ -9,7 +9,7 @@ import { sendLetter } from '../mail/index.ts'
 import { projectStore } from '../project/index.ts'
 import { isAtLimit, openPr, type PrRow, prStore, prUrl, requestReview, reviewStore, uncommitted } from '../review/index.ts'
 import { Body, checkOwnTask, epicOf, handleOf, isDuty, requireTask, reviewedBy, type TaskRow, Title, withinTask } from '../task/index.ts'
-import { aimAt, placeOf, type WorkRow, workOf } from '../work/index.ts'
+import { aimAt, isOurs, placeOf, type WorkRow, workOf } from '../work/index.ts'
 import { approve, headOf, toDecide } from './decide.ts'
 import '../../ports/daemon.ts'
 
@@ -153,11 +153,13 @@ async function lookedAt(ctx: LookContext, task: TaskRow, reviewed: string | unde
 }
 
 async function noSuchBranch(ctx: LookContext, work: WorkRow, branch: string): Promise<Refusal | undefined> {
+  // Merged into somebody's work it would be in that worktree, reviewed by nobody; into its own, nowhere.
+  if (isOurs(branch)) return refuse('INVALID_INPUT', `${branch} is the branch of a task or an epic: nothing is merged into it from here.`)
   const repo = await projectStore(ctx.view).repo(work.repo_id)
   const { branches = [] } = (repo && (await ctx.ports.git.inspect(repo.path))) ?? {}
   if (branches.includes(branch)) return undefined
   return refuse('INVALID_INPUT', `There is no branch ${branch} that it could be merged into.`, {
-    suggestions: branches.filter((name) => name !== work.branch).slice(0, MOST_NAMED),
+    suggestions: branches.filter((name) => !isOurs(name)).slice(0, MOST_NAMED),
   })
 }
 

@@ -120,6 +120,8 @@ export const rebased = defineTool({
     const task = round && (await taskStore(ctx.tx).find(round.task_id))
     const work = task && (await workOf(ctx.tx, task.id))
     if (!round || !task || !work) throw refuse('RESOURCE_NOT_FOUND', `There is no review "${review_id}".`)
+    // The same work, elsewhere: it is still what was handed in.
+    if (told.result === 'rebased' && round.handed_in !== null) await reviewStore(ctx.tx).update(round.id, { handed_in: told.commit })
     ctx.emit(
       reviewRebased({ ...about(task), subject: round.id }, { handle: handleOf(task), round: round.round, onto: work.base_branch, ...told }),
     )

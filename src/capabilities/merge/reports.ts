@@ -2,12 +2,14 @@ import { z } from 'zod'
 import { refuse } from '../../kernel/error.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { mailStore, sendLetter } from '../mail/index.ts'
+import { projectStore } from '../project/index.ts'
 import { prMerged, prStore, reviewStore } from '../review/index.ts'
 import { about, handleOf, isDuty, type Status, type TaskRow, taskStore, transition } from '../task/index.ts'
 import { worksOf } from '../work/index.ts'
 import { back } from './rules.ts'
 import { lineFollowed, lineHeld, mergeChecking, mergeConflicted, mergeLanded, mergeRed, mergeStuck, mergeWithdrawn } from './schema.ts'
 import { type MergeRow, mergeStore, OPEN_STATES } from './store.ts'
+import { named } from './words.ts'
 
 /** What the effect tells of a merge. Each is one transaction, and says the same when it is said again. */
 const internal = { impact: 'write', profile: 'maintainer', internal: true, output: z.strictObject({}) } as const
@@ -36,13 +38,19 @@ export const landed = defineTool({
   name: 'merge_landed',
   title: 'Approved work was merged',
   description: 'It is on the line: the task is done, and whoever works on what is now older is told.',
-  input: Told.extend({ commit: z.string(), moved: z.boolean(), behind: z.int(), behind_reason: z.string().nullable() }),
-  async run(ctx, { merge_id, commit, moved, behind, behind_reason }) {
+  input: Told.extend({
+    commit: z.string(),
+    moved: z.boolean(),
+    checked: z.string().nullable().describe('The checks that passed on it'),
+    behind: z.int(),
+    behind_reason: z.string().nullable(),
+  }),
+  async run(ctx, { merge_id, commit, moved, checked, behind, behind_reason }) {
     const { merge, task } = await open(ctx, merge_id)
     if (!merge) return {}
     const reason = moved ? null : `There was nothing to merge: ${merge.target} has all of it already.`
     await end(ctx, merge, { state: 'landed', built: commit, reason })
-    const line = { head: commit, ...(moved ? { green: commit } : {}), behind, behind_reason }
+    const line = { head: commit, ...(checked === null ? {} : { green: commit, green_by: checked }), behind, behind_reason }
     await mergeStore(ctx.tx).saveLine({ ...lineOf(merge), ...line, updated_at: ctx.now })
     await reviewStore(ctx.tx).update(merge.review_id, { outcome: 'merged', merge_commit: commit, reason })
     await mergePr(ctx, task, commit)
@@ -63,9 +71,9 @@ export const conflict = defineTool({
     const { merge, task } = await open(ctx, merge_id)
     if (!merge) return {}
     const { target } = merge
-    const named = files.join(', ') || 'everything: they have no history in common'
-    const reason = `Conflicts in ${named}`
-    const body = `It was approved, but ${target} has changed the same places meanwhile: ${named}. Merge ${shownAs(target)} into your branch, resolve these files, commit, and ask for review again.`
+    const places = named(files) || 'everything: they have no history in common'
+    const reason = `Conflicts in ${places}`
+    const body = `It was approved, but ${target} has changed the same places meanwhile: ${places}. Merge ${shownAs(target)} into your branch, resolve these files, commit, and ask for review again.`
     await end(ctx, merge, { state: 'conflict', reason, files: JSON.stringify(files) })
     await reviewStore(ctx.tx).update(merge.review_id, { outcome: 'conflict', reason })
     await back(ctx, task, { from: 'system', subject: `Conflict: ${handleOf(task)}`, body })
@@ -156,11 +164,19 @@ export const follows = defineTool({
   name: 'line_follows',
   title: 'A branch follows its line',
   description: 'Or says why it cannot, and how far it is behind.',
-  input: z.strictObject({ repo_id: z.string(), target: z.string(), request: z.string(), behind: z.int(), reason: z.string().nullable() }),
-  async run(ctx, { repo_id, target, request, behind, reason }) {
+  input: z.strictObject({
+    repo_id: z.string(),
+    target: z.string(),
+    request: z.string(),
+    head: z.string().nullable().describe('What is checked out in the repository by then'),
+    behind: z.int(),
+    reason: z.string().nullable(),
+  }),
+  async run(ctx, { repo_id, target, request, head, behind, reason }) {
     const line = await mergeStore(ctx.tx).line(repo_id, target)
     if (!line) return {}
     await mergeStore(ctx.tx).saveLine({ ...line, behind, behind_reason: reason, updated_at: ctx.now })
+    await projectStore(ctx.tx).updateRepo(repo_id, { head, synced_at: ctx.now })
     ctx.emit(lineFollowed({ subject: repo_id, project: line.project_id }, { repo_id, target, request, behind, reason }))
     return {}
   },

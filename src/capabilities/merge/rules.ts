@@ -14,7 +14,7 @@ export function checkMayDecide(principal: Principal, task: TaskRow, round: Revie
   const outside = inScope(principal, 'task', task.id, withinTask(task))
   if (outside) return outside
   const own = principal.scope.task === task.id || task.assignee_id === principal.id || round?.requested_by === principal.id
-  const isForHuman = round?.reader === 'human' && round.decision === null
+  const isForHuman = round?.reader === 'human'
   const decides = principal.kind !== 'agent' || (!own && !isForHuman && principal.role === 'supervisor')
   if (decides && reaches(principal.profile, 'operator')) return undefined
   return refuse('PERMISSION_DENIED', `You may not decide about ${handleOf(task)}: that is for the supervisor of its epic, or a person.`, {
@@ -24,7 +24,7 @@ export function checkMayDecide(principal: Principal, task: TaskRow, round: Revie
 
 export function isReviewerOf(principal: Principal, round: ReviewRow | undefined): boolean {
   const { role, scope } = principal
-  return role === 'reviewer' && scope.task !== undefined && round?.reviewer_task_id === scope.task
+  return role === 'reviewer' && scope.task !== undefined && round?.reviewer_task_id === scope.task && round.decision !== 'timed_out'
 }
 
 /** The last round is over when it was decided; what was moved to REVIEW by hand has none of its own. */

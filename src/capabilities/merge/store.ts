@@ -63,6 +63,8 @@ export interface LineRow {
   head: string | null
   /** The last commit of it that the checks passed on. */
   green: string | null
+  /** By these checks: others may find it red. */
+  green_by: string | null
   /** Why nothing moves until a person has done something. */
   held: string | null
   /** How many commits the branch itself is behind, and why it could not follow. */
@@ -127,7 +129,7 @@ export function mergeStore(tx: Tx) {
     saveLine: (row: Pick<LineRow, 'repo_id' | 'target' | 'project_id' | 'made_from' | 'strategy' | 'updated_at'> & Partial<LineRow>) =>
       db
         .insertInto('lines')
-        .values({ head: null, green: null, held: null, behind: 0, behind_reason: null, ...row })
+        .values({ head: null, green: null, green_by: null, held: null, behind: 0, behind_reason: null, ...row })
         .onConflict((oc) => oc.columns(['repo_id', 'target']).doUpdateSet(row))
         .execute(),
   }

@@ -47,19 +47,21 @@ export const syncRepo = defineTool({
     const request = ctx.id('sync')
     const lines = await mergeStore(ctx.tx).lines(undefined, before.id)
     for (const { repo_id, target } of lines) ctx.enqueue(followLine({ repo_id, target, request }, { queue: followQueue(repo_id, target) }))
-    return { repo_id: before.id, changed, request, targets: lines.map(({ target }) => target) }
+    return { repo_id: before.id, before: before.head, changed, request, targets: lines.map(({ target }) => target) }
   },
   watch: (ctx, _input, begun: Begun) => followed(ctx, begun),
 })
 
 interface Begun {
   repo_id: string
+  /** The head that was known. */
+  before: string | null
   changed: boolean
   request: string
   targets: string[]
 }
 
-async function followed(ctx: WatchContext, { repo_id, changed, request, targets }: Begun) {
+async function followed(ctx: WatchContext, { repo_id, before, changed, request, targets }: Begun) {
   const filter = { subject: repo_id, types: [lineFollowed.type] }
   const until = performance.now() + FOLLOW_MS
   const missing = new Set(targets)
@@ -80,5 +82,5 @@ async function followed(ctx: WatchContext, { repo_id, changed, request, targets 
   const message = missing.size
     ? `Not looked at yet: ${[...missing].join(', ')}. merge_status tells.`
     : behind.map(({ target, behind: by, reason }) => `${target} is ${by} behind: ${reason}`).join(' ') || 'Everything is up to date.'
-  return { repo: repoView(repo), changed, branches, message }
+  return { repo: repoView(repo), changed: changed || repo.head !== before, branches, message }
 }

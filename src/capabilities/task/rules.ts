@@ -26,7 +26,8 @@ const MOVES: Record<Status, Status[]> = {
   DONE: ['BACKLOG'],
 }
 
-const WORKER_MOVES: Record<Status, Status[]> = { ...MOVES, REVIEW: [], DONE: [] }
+/** Work is handed in as a round of review: moved there, it would be none of the rounds that are counted. */
+const WORKER_MOVES: Record<Status, Status[]> = { ...MOVES, IN_PROGRESS: ['BACKLOG'], REVIEW: [], DONE: [] }
 
 /** Refuses when `task_move` may not do this; the message names what would work. */
 export function checkMove(principal: Principal, task: TaskRow, wanted: string): Refusal | undefined {
@@ -52,6 +53,11 @@ export function checkMove(principal: Principal, task: TaskRow, wanted: string): 
   }
   const allowed = reaches(principal.profile, 'operator') ? MOVES : WORKER_MOVES
   if (allowed[task.status].includes(to)) return undefined
+  if (to === 'REVIEW' && MOVES[task.status].includes(to))
+    return refuse('INVALID_TRANSITION', `${handleOf(task)} is handed in with review_request, and not only moved.`, {
+      next_tool: 'review_request',
+      next_arguments: { task_id: handleOf(task), summary: '…' },
+    })
   const could = allowed[task.status]
   return refuse('INVALID_TRANSITION', `${handleOf(task)} is ${task.status}; it cannot become ${to}.`, {
     hint: could.length ? `From here it can become ${could.join(' or ')}.` : 'An operator or a person decides what comes next.',

@@ -197,7 +197,8 @@ describe('status', () => {
     DONE: ['BACKLOG'],
   }
   const STATUSES = Object.keys(MOVES)
-  const OF_ITS_WORKER: Record<string, string[]> = { ...MOVES, REVIEW: [], DONE: [] }
+  /** It hands its work in with review_request. */
+  const OF_ITS_WORKER: Record<string, string[]> = { ...MOVES, IN_PROGRESS: ['BACKLOG'], REVIEW: [], DONE: [] }
 
   test.for(STATUSES)('[T5] from %s an operator makes the moves there are, and no other', async (from, { app }) => {
     for (const to of STATUSES) {
@@ -497,7 +498,11 @@ describe('assigning', () => {
     const worker = await app.worker(task.id)
     await worker.call('task_move', { task_id: task.id, status: 'IN_PROGRESS' })
     expect(await attention()).toBe('running')
-    await worker.call('task_move', { task_id: task.id, status: 'REVIEW' })
+    expect(await worker.refused('task_move', { task_id: task.id, status: 'REVIEW' })).toMatchObject({
+      code: 'INVALID_TRANSITION',
+      next_tool: 'review_request',
+    })
+    await worker.call('review_request', { summary: 'x' })
     expect(await attention()).toBe('human')
     await app.owner.call('task_close', { task_id: task.id, reason: 'x' })
     expect(await attention()).toBe(null)

@@ -32,7 +32,7 @@ export const work = defineCapability({
 })
 
 export { makeWorktree, takeAway } from './effects.ts'
-export { nameOf } from './names.ts'
+export { isOurs, nameOf } from './names.ts'
 export { aimAt, placeOf, planWork, workOf, workPlan, worksOf } from './plan.ts'
 export { askForPullRequests } from './pull-request.ts'
 export { inUse, type KeepReason, requireFree } from './rules.ts'

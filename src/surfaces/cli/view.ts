@@ -26,7 +26,13 @@ export function view(result: Row, schema: Property, noun: string, look: Look): s
   // The list is the answer; what else there is stands below it.
   const rest = entries.filter((entry) => entry !== list)
   const below = rest.length ? `\n${record(Object.fromEntries(rest), schema, noun, look)}` : ''
-  return table(list[1], properties[list[0]]?.items, singular(list[0]), look) + below
+  return listed(list[1], properties[list[0]]?.items, singular(list[0]), look) + below
+}
+
+/** Of things that have lists of their own a table would show nothing but ids: each stands for itself, with a table of what it has. */
+function listed(rows: Row[], schema: Property | undefined, noun: string, look: Look): string {
+  const nested = rows.some((row) => Object.values(row).some((value) => isRows(value) && value.length > 0))
+  return nested ? rows.map((row) => record(row, schema, noun, look)).join('\n') : table(rows, schema, noun, look)
 }
 
 /** `next` is told as a command by whoever knows the command; the others only serve to go on from here. */

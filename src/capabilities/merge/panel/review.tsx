@@ -2,7 +2,7 @@ import './merges.css'
 import { Link } from '@tanstack/react-router'
 import { Ban, Check, GitCompareArrows, GitPullRequest, GitPullRequestArrow, Undo2, X } from 'lucide-react'
 import { useState } from 'react'
-import type { Output } from '../../../ui/client.ts'
+import { CallError, type Output } from '../../../ui/client.ts'
 import { drafts, type LineComment, seek, uncomment, useDraft } from '../../../ui/drafts.ts'
 import { Badge } from '../../../ui/kit/badge.tsx'
 import { Button, IconButton } from '../../../ui/kit/button.tsx'
@@ -178,6 +178,8 @@ function Answer({ task, openTab }: Props) {
   const rebase = useAction('review_rebase', { quiet: true, said: rebaseSaid(task) })
   const busy = back.busy || approve.isPending || rebase.isPending
   const written = feedback !== ''
+  // Refused because of commits that came later: whoever has looked at them approves that very one.
+  const later = approve.error instanceof CallError ? (approve.error.body.details?.commit as string | undefined) : undefined
   const may = useMay()
   return (
     <>
@@ -209,6 +211,11 @@ function Answer({ task, openTab }: Props) {
         >
           Send back
         </Button>
+        {later && (
+          <Button icon={Check} disabled={busy} onClick={() => approve.mutate({ task_id: task.id, commit: later })}>
+            Approve {later.slice(0, 10)}
+          </Button>
+        )}
         {may('review_rebase') && (
           <Button
             icon={GitPullRequestArrow}
