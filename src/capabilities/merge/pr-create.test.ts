@@ -203,6 +203,14 @@ describe('a pull request', () => {
     ground.git(ground.top, 'branch', 'release')
     const work = await ground.begun()
     ground.commit(work.path, 'b.txt', 'x\n')
+    const other = await ground.begun('of another')
+    for (const { path } of [work, other]) {
+      const branch = ground.git(path, 'branch', '--show-current')
+      expect(await ground.refused(work, { base_branch: branch })).toMatchObject({
+        code: 'INVALID_INPUT',
+        message: expect.stringContaining(branch),
+      })
+    }
     expect(await ground.create(work, { base_branch: 'release' })).toMatchObject({ base: 'release' })
     expect(await app.owner.call('review_decide', { task_id: work.task.id, decision: 'approve' })).toMatchObject({ merged: true })
     const files = (branch: string) => ground.git(ground.top, 'ls-tree', '--name-only', branch).split('\n')
