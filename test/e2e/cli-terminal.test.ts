@@ -59,7 +59,7 @@ describe('status', () => {
     ])
       await daemon.call('task_move', { task_id, status })
     const { out } = await shown(['status'])
-    expect(out).toMatch(/To review\n.*\n {2}T-2 +reviewed.*\n {2}→ signalbox task get T-2\n/)
+    expect(out).toMatch(/To review\n.*\n {2}T-2 +reviewed.*\n {2}→ signalbox diff get T-2\n {2}→ signalbox review decide T-2 approve\n/)
     expect(out).toMatch(/not begun\n.*\n {2}T-5 +given .*bob.*\n {2}→ signalbox task move T-5 IN_PROGRESS\n/)
     expect(out).toMatch(/Ready to hand out\n.*\n {2}T-1 +free.*\n {2}→ signalbox task assign T-1 cem\n/)
     expect(out.indexOf('To review')).toBeLessThan(out.indexOf('Ready to hand out'))

@@ -100,7 +100,7 @@ describe('every tool', () => {
       ])
     }
     const counted = Object.entries(codes).filter(([name]) => !(withoutTmux && name.startsWith('session_')))
-    expect(counted.filter(([, code]) => code === 0).length / counted.length).toBeGreaterThan(0.8)
+    expect(counted.filter(([, code]) => code === 0).length / counted.length).toBeGreaterThan(0.75)
     const called = () => new Set(rows(databaseOf(daemon), `SELECT DISTINCT tool FROM calls WHERE surface = 'cli'`).map((row) => row.tool))
     await until(
       () => tools.every((tool) => called().has(tool.name)),

@@ -49,10 +49,12 @@ export const landed = defineTool({
     const { merge, task } = await open(ctx, merge_id)
     if (!merge) return {}
     const reason = moved ? null : `There was nothing to merge: ${merge.target} has all of it already.`
-    await end(ctx, merge, { state: 'landed', built: commit, reason })
+    // Of what was all there already, no commit is its own.
+    const own = moved ? commit : null
+    await end(ctx, merge, { state: 'landed', built: own, reason })
     const line = { head: commit, ...(checked === null ? {} : { green: commit, green_by: checked }), behind, behind_reason }
     await mergeStore(ctx.tx).saveLine({ ...lineOf(merge), ...line, updated_at: ctx.now })
-    await reviewStore(ctx.tx).update(merge.review_id, { outcome: 'merged', merge_commit: commit, reason })
+    await reviewStore(ctx.tx).update(merge.review_id, { outcome: 'merged', merge_commit: own, reason })
     await mergePr(ctx, task, commit)
     if (task.status !== 'DONE' && task.deleted_at === null) await transition(ctx, task, 'DONE', null)
     const rebase_requests = moved ? await askToRebase(ctx, merge, task) : 0

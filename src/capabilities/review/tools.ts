@@ -45,8 +45,7 @@ export const request = defineTool({
     if (unread) return unread
     const id = task_id ?? ctx.principal.scope.task
     const seen = id ? await seenOf(ctx, id) : undefined
-    const left = leave_uncommitted ? undefined : uncommitted(seen?.dirty ?? 0, '; or say leave_uncommitted')
-    return left ?? (seen?.isEmpty ? nothingDone() : { head: seen?.head ?? null })
+    return (leave_uncommitted ? undefined : uncommitted(seen?.dirty ?? 0, '; or say leave_uncommitted')) ?? { head: seen?.head ?? null }
   },
   async run(ctx: RunContext, input: z.output<typeof Requested>, seen?: { head: string | null }) {
     const id = input.task_id ?? ctx.principal.scope.task
@@ -112,21 +111,14 @@ export function uncommitted(dirty: number, otherwise = ''): Refusal | undefined 
 }
 
 /** Of the caller's own work; whether another's may be handed in is decided later. */
-async function seenOf(ctx: LookContext, ref: string): Promise<{ dirty: number; head: string | null; isEmpty: boolean } | undefined> {
+async function seenOf(ctx: LookContext, ref: string): Promise<{ dirty: number; head: string | null } | undefined> {
   const task = await requireTask(ctx, ref)
   if (ctx.principal.kind === 'agent' && ctx.principal.scope.task !== task.id) return undefined
   const work = await workOf(ctx.view, task.id)
   const place = work && (await placeOf(ctx.view, work))
   if (!place || !work.base_commit) return undefined
   // A repository that is away keeps nobody from handing in.
-  const seen = await ctx.ports.git.state(place, work.base_commit).catch(() => undefined)
-  return seen && { dirty: seen.dirty, head: seen.head, isEmpty: seen.head === work.base_commit }
-}
-
-function nothingDone(): Refusal {
-  return refuse('CONFLICT', 'Nothing has been committed: there is nothing to review.', {
-    hint: 'Commit the work on its branch first. If nothing is to be changed, say so in a task_note and end.',
-  })
+  return ctx.ports.git.state(place, work.base_commit).catch(() => undefined)
 }
 
 interface HandedIn {
