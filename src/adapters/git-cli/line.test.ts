@@ -191,6 +191,40 @@ describe('what is built', () => {
     expect(ground.run('log', '-1', '--format=%an', 'refs/signalbox/build/t1')).toBe('unknown')
   })
 
+  test('[G16] is what the id says, not what replaces it', async ({ ground }) => {
+    const good = await ground.work('t1', { 'x.txt': 'good\n' })
+    const evil = ground.run(
+      'commit-tree',
+      ground.tip(`${await ground.work('t2', { 'x.txt': 'evil\n' })}^{tree}`),
+      '-p',
+      `${good}^`,
+      '-m',
+      'x',
+    )
+    const place = { repo: ground.top, path: ground.git.placeFor('web', 't1'), branch: 'signalbox/t1' }
+    const shown = async () => (await ground.git.diff(place, { from: ground.tip('main'), bytes: 10_000 })).text
+    const before = await shown()
+    const [blob, other] = [ground.tip(`${good}:x.txt`), ground.tip(`${evil}:x.txt`)]
+    ground.run('replace', good, evil)
+    ground.run('replace', blob, other)
+    const landed = await ground.land('t1', good)
+    const { path } = await ground.git.scratch(ground.top, 'line', landed)
+    expect([readFileSync(join(path, 'x.txt'), 'utf8'), await shown()]).toEqual(['good\n', before])
+    expect(ground.run('--no-replace-objects', 'show', `${LINE}:x.txt`)).toBe('good')
+  })
+
+  test('[G16] has the parents that it was made with, not those of a graft', async ({ ground }) => {
+    const work = await ground.work('t2', { 'x.txt': 'x\n' })
+    const landed = await ground.ahead()
+    mkdirSync(join(ground.top, '.git/info'), { recursive: true })
+    // As if it were made on top of what landed, and took that back.
+    writeFileSync(join(ground.top, '.git/info/grafts'), `${work} ${landed}\n`)
+    const next = await ground.land('t2', work)
+    rmSync(join(ground.top, '.git/info/grafts'))
+    ground.hasLanded(next)
+    expect(ground.run('show', `${next}:x.txt`)).toBe('x')
+  })
+
   test('[GL4] leaves out .signalbox/ that is new in the work', async ({ ground }) => {
     const commit = await ground.work('t1', {
       '.signalbox/feedback/1.md': 'do it again',
