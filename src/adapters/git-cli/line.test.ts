@@ -821,6 +821,76 @@ describe('the branch stays behind, and the checkout as it is', () => {
   })
 })
 
+describe('a fast-forward that fails in the middle', () => {
+  /** As `ahead`, with one more file that somehow cannot be written, and what has come or gone by then. */
+  const landing = async (ground: LineGround, name: string, text = 'x\n') => {
+    ground.commit(ground.top, { 'dir/f': 'f\n', file: 'f\n', 'z.txt': 'z\n' })
+    const path = await ground.place('t1')
+    ground.write({ 'a.txt': 'ONE\n', 'new/n.txt': 'new\n', 'd.txt': null, 'dir/f': null, file: null, 'z.txt': 'Z\n' }, path)
+    rmSync(join(path, 'dir'), { recursive: true })
+    ground.write({ dir: 'now a file\n', 'file/f': 'now a folder\n' }, path)
+    ground.in(path, 'add', '-A')
+    const run = { cwd: path, env: ground.env, input: text }
+    const blob = execFileSync('git', ['hash-object', '-w', '--stdin'], run).toString().trim()
+    ground.in(path, 'update-index', '--add', '--cacheinfo', `100644,${blob},${name}`)
+    ground.in(path, 'commit', '-q', '-m', 'work')
+    return ground.land('t1', ground.in(path, 'rev-parse', 'HEAD'))
+  }
+  const status = (ground: LineGround) => ground.run('status', '--porcelain', '--untracked-files=all')
+
+  test('[GL15] leaves the checkout as it was, and says what git said', async ({ ground }) => {
+    await landing(ground, `new/${'m'.repeat(300)}`)
+    const main = ground.tip('main')
+    for (const again of [1, 2]) {
+      const said = await ground.git.follow(ground.main)
+      expect([again, said]).toEqual([
+        again,
+        { state: 'behind', by: 1, why: 'in_the_way', at: ground.top, message: expect.stringContaining('name too long') },
+      ])
+      expect([ground.tip('main'), status(ground), existsSync(join(ground.top, 'new'))]).toEqual([main, '', false])
+    }
+    await ground.revertsNothing()
+  })
+
+  test('[GL15] leaves what somebody wrote meanwhile, and whatever is beside it', async ({ ground }) => {
+    const typing = `echo mine > a.txt; echo mine > new/mine.txt; echo >&2 no; exit 1`
+    ground.commit(ground.top, { '.gitattributes': '*.last filter=typing\n' })
+    await landing(ground, 'q.last')
+    ground.run('config', '--global', 'filter.typing.smudge', typing)
+    ground.run('config', '--global', 'filter.typing.clean', 'cat')
+    ground.run('config', '--global', 'filter.typing.required', 'true')
+    const said = await ground.git.follow(ground.main)
+    expect(said).toMatchObject({ state: 'behind', why: 'in_the_way', message: expect.stringContaining('q.last') })
+    expect(status(ground)).toBe('M a.txt\n?? new/mine.txt')
+    expect(readFileSync(join(ground.top, 'a.txt'), 'utf8')).toBe('mine\n')
+    ground.run('config', '--global', 'filter.typing.smudge', 'cat')
+    ground.run('checkout', '-q', 'a.txt')
+    expect(await ground.git.follow(ground.main)).toEqual({ state: 'even' })
+    await ground.revertsNothing()
+  })
+
+  test('[GL15] at the ref, when all files were there, is taken back too', async ({ ground }) => {
+    await landing(ground, 'more.txt')
+    const [main, lock] = [ground.tip('main'), join(ground.top, '.git/refs/heads/main.lock')]
+    writeFileSync(lock, '')
+    expect(await ground.git.follow(ground.main)).toMatchObject({ why: 'busy', message: expect.stringContaining(lock) })
+    expect([ground.tip('main'), status(ground)]).toEqual([main, ''])
+    rmSync(lock)
+    expect(await ground.git.follow(ground.main)).toEqual({ state: 'even' })
+    await ground.revertsNothing()
+  })
+
+  test('[GL15] of which git cannot even read the index is told', async ({ ground }) => {
+    await ground.ahead()
+    const index = join(ground.top, '.git/index')
+    const whole = readFileSync(index)
+    writeFileSync(index, 'broken')
+    expect(await ground.git.follow(ground.main)).toMatchObject({ state: 'behind', why: 'busy', message: expect.stringContaining('index') })
+    writeFileSync(index, whole)
+    expect(await ground.git.follow(ground.main)).toEqual({ state: 'even' })
+  })
+})
+
 describe('a scratch checkout', () => {
   test('[GL13] is that commit and nothing else, again and again', async ({ ground }) => {
     const [first, second] = [ground.tip('main'), await ground.ahead()]
