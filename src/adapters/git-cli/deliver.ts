@@ -30,8 +30,8 @@ export async function deliver(
   for (let tries = 0; tries < TRIES; tries++) {
     const head = await commitAt(repo, ref)
     if (!head) throw new GitRefusal('missing', `${repo.cwd} has no branch "${place.branch}".`)
-    const before = await madeBefore(repo, delivery.trailers, head)
-    if (before) return { commit: before }
+    const [before] = await madeBefore(repo, delivery.trailers, head)
+    if (before) return { commit: before.commit }
     const blob = await repo.line(['hash-object', '-w', '--stdin'], { input: delivery.text })
     const here = await checkoutOf(open, repo, place, found, ref)
     if (here) await lay(repo, place, { ...here, blob }, delivery, lockWaitMs)

@@ -354,6 +354,49 @@ describe('what is built', () => {
   })
 })
 
+/** With the trailers and the committer of ours, as whoever can commit can make it. */
+function forge(ground: LineGround, cwd: string, files: Files, name: string): string {
+  ground.write(files, cwd)
+  ground.in(cwd, 'add', '-A')
+  const as = ['-c', 'user.name=Signalbox', '-c', 'user.email=signalbox@localhost']
+  ground.in(cwd, ...as, 'commit', '-q', '--allow-empty', '-m', `x: done\n\nSignalbox-Merge: ${name}`)
+  return ground.in(cwd, 'rev-parse', 'HEAD')
+}
+
+describe('of works that keep their commits', () => {
+  const landed = async (ground: LineGround, name: string, commit: string) => {
+    const onto = await ground.head()
+    const built = await ground.git.build(ground.building(name, commit, onto, { method: 'merge' }))
+    if (built.result !== 'built') throw new Error(built.result)
+    expect(await ground.git.land(ground.main, onto, built.commit, name)).toBe(true)
+    return built.commit
+  }
+
+  for (const method of ['merge', 'squash'] as const)
+    test(`[GL6] none is taken for another that one of its commits says to be (${method})`, async ({ ground }) => {
+      const victim = await ground.work('t1', { 'victim.txt': 'v\n' })
+      const path = await ground.place('t2')
+      const forged: Files[] = [{ 'att.txt': 'x\n' }, {}, { 'victim.txt': 'v\n' }]
+      for (const files of forged) forge(ground, path, files, 't1')
+      ground.commit(path, { 'victim.txt': null })
+      await landed(ground, 't2', ground.in(path, 'rev-parse', 'HEAD'))
+      const built = await ground.build('t1', victim, { method })
+      expect(built).toMatchObject({ result: 'built' })
+      expect(ground.run('show', `${built.result === 'built' && built.commit}:victim.txt`)).toBe('v')
+    })
+
+  test('[GL6] one is found again by what it is made of, beside a forged one and under a merge by hand', async ({ ground }) => {
+    const work = await ground.work('t1', { 'a.txt': 'ONE\ntwo\nthree\nfour\nfive\n', '.signalbox/x': 'x' })
+    const first = await landed(ground, 't1', work)
+    const theirs = ground.commit(ground.top, { 'a.txt': 'EINS\ntwo\nthree\nfour\nfive\n' })
+    expect(await ground.git.line(ground.main)).toMatchObject({ state: 'apart', target: theirs })
+    ground.run('merge', '-q', '-X', 'theirs', '-m', 'merged by hand', LINE)
+    await landed(ground, 't2', forge(ground, await ground.place('t2'), { 'att.txt': 'x\n' }, 't1'))
+    for (const method of ['merge', 'squash'] as const)
+      expect(await ground.build('t1', work, { method })).toEqual({ result: 'landed', commit: first })
+  })
+})
+
 describe('the line moves', () => {
   test('[GL7] by compare-and-swap: of those that land at once one wins, from several processes too', async ({ ground }) => {
     const onto = await ground.head()

@@ -75,23 +75,44 @@ async function takeIn(repo: Repo, of: LineOf, line: string, people: (string | un
 }
 
 export async function build(repo: Repo, { keep, onto, method, ...work }: Build, lockWaitMs: number): Promise<Built> {
-  const [facts, before, merged] = await Promise.all([
-    factsOf(repo, work.commit, onto),
-    madeBefore(repo, work.trailers, `${work.commit}..${onto}`),
-    // Whether it failed because a commit is missing is known by then.
-    mergedTree(repo, onto, work.commit).catch((error: unknown) => ({ error })),
-  ])
+  const [before, merged] = await Promise.all([landedBefore(repo, work, onto), workOn(repo, work.commit, onto)])
   if (before) return { result: 'landed', commit: before }
-  if ('error' in merged) throw merged.error
-  const files = 'files' in merged ? merged.files.filter((file) => file !== OURS && !file.startsWith(`${OURS}/`)) : []
-  if (files.length || !merged.id) return { result: 'conflict', files }
-  const tree = facts.ours ? await withoutOurs(repo, merged.id, onto) : merged.id
-  if (tree === facts.ontoTree) return { result: 'nothing' }
+  if ('files' in merged) return { result: 'conflict', files: merged.files }
+  if (merged.tree === merged.ontoTree) return { result: 'nothing' }
   const parents = method === 'merge' ? [onto, work.commit] : [onto]
-  const commit = await commitOf(repo, work, facts.original, tree, parents)
+  const commit = await commitOf(repo, work, merged.original, merged.tree, parents)
   const refused = await moveRefs(repo, [[keptRef(keep), `update ${keptRef(keep)} ${commit}`]], lockWaitMs)
   if (refused !== undefined) throw new GitRefusal('failed', `${keptRef(keep)} cannot be written in ${repo.cwd}: ${refused}`)
   return { result: 'built', commit }
+}
+
+/**
+ * Only what comes out the same when it is built again: where works keep their commits, those of another worker are among them, and
+ * can have been given the trailers of this one, which would then be taken for landed.
+ */
+async function landedBefore(repo: Repo, { commit, trailers }: Pick<Build, 'commit' | 'trailers'>, onto: string) {
+  for (const made of await madeBefore(repo, trailers, `${commit}..${onto}`)) {
+    const [first, ...others] = made.parents
+    if (!first || others.some((other) => other !== commit)) continue
+    const again = await workOn(repo, commit, first)
+    if ('tree' in again && again.tree === made.tree) return made.commit
+  }
+  return undefined
+}
+
+type WorkOn = { tree: string; ontoTree: string; original: Buffer } | { files: string[] }
+
+/** The tree of the work on top of another commit, with `.signalbox/` as that has it. */
+async function workOn(repo: Repo, commit: string, onto: string): Promise<WorkOn> {
+  const [facts, merged] = await Promise.all([
+    factsOf(repo, commit, onto),
+    // Whether it failed because a commit is missing is known by then.
+    mergedTree(repo, onto, commit).catch((error: unknown) => ({ error })),
+  ])
+  if ('error' in merged) throw merged.error
+  const files = 'files' in merged ? merged.files.filter((file) => file !== OURS && !file.startsWith(`${OURS}/`)) : []
+  if (files.length || !merged.id) return { files }
+  return { ...facts, tree: facts.ours ? await withoutOurs(repo, merged.id, onto) : merged.id }
 }
 
 /** All that has to be known of both commits, of one process. `ours`: they differ in what never lands. */
@@ -108,7 +129,7 @@ async function factsOf(repo: Repo, commit: string, onto: string) {
   const [ontoTree, inOnto, inWork, work] = lines.map((line) => (line.endsWith(' missing') ? undefined : line.split(' ')))
   if (!ontoTree) throw new GitRefusal('missing', `${repo.cwd} has no commit ${onto}.`)
   if (work?.[1] !== 'commit') throw new GitRefusal('missing', `${repo.cwd} has no commit ${commit}.`)
-  return { ontoTree: ontoTree[0], ours: inOnto?.[0] !== inWork?.[0], original: out.subarray(offset) }
+  return { ontoTree: ontoTree[0] ?? '', ours: inOnto?.[0] !== inWork?.[0], original: out.subarray(offset) }
 }
 
 async function withoutOurs(repo: Repo, tree: string, onto: string): Promise<string> {
