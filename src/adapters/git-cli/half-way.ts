@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type At, LONG_MS } from './run.ts'
 
-const NONE = '000000'
+/** The mode of what is not there. */
+export const NONE = '000000'
 const GITLINK = '160000'
 
 /** What one path is in two commits. The path is in latin1: names of files are bytes. */
@@ -97,7 +98,7 @@ async function removeEmpty(at: At, path: string): Promise<void> {
   for (; parts.length; parts.pop()) await rmdir(onDisk(at, parts.join('/'))).catch(() => {})
 }
 
-function kindOf(at: At, path: string) {
+export function kindOf(at: At, path: string) {
   return lstat(onDisk(at, path)).catch(() => undefined)
 }
 
