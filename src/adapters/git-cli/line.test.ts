@@ -262,6 +262,28 @@ describe('what is built', () => {
     ground.isSound()
   })
 
+  test('[GL4] hides no conflict by a move into .signalbox/, and takes nothing of the line along', async ({ ground }) => {
+    const [one, two] = ['1111\n'.repeat(20), '2222\n'.repeat(20)]
+    ground.commit(ground.top, { 'src/one.js': one, 'src/two.js': two })
+    const moves: Files = { 'src/one.js': null, 'src/two.js': null, '.signalbox/one.js': one, '.signalbox/two.js': two }
+    const [moved, both, both2] = [
+      await ground.work('t1', moves),
+      await ground.work('t2', { ...moves, 'b.txt': 'b' }),
+      await ground.work('t3', { 'src/one.js': null, '.signalbox/one.js': one }),
+    ]
+    ground.commit(ground.top, { 'src/new.js': 'of somebody else\n' })
+    await ground.land('t1', moved)
+    expect(ground.run('ls-tree', '-r', '--name-only', LINE).split('\n')).toEqual(['.gitignore', 'a.txt', 'd.txt', 'e.txt', 'src/new.js'])
+    expect(await ground.git.follow(ground.main)).toEqual({ state: 'even' })
+    ground.commit(ground.top, { 'src/one.js': `${one}important\n` })
+    for (const [name, commit] of [
+      ['t2', both],
+      ['t3', both2],
+    ] as const)
+      expect(await ground.build(name, commit)).toEqual({ result: 'conflict', files: ['src/one.js'] })
+    ground.isSound()
+  })
+
   describe('[GL5] of what both sides changed is a conflict that names the files and moves nothing', () => {
     const binary = (last: number) => Buffer.from([0, 1, 2, 255, 254, 0, last])
     const cases: [name: string, mine: Files, theirs: Files, files: string[]][] = [

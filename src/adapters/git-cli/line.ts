@@ -9,6 +9,8 @@ import { baseCommit, isAncestor, lineRef, type Tips, tips } from './repo.ts'
 const TRIES = 10
 /** What is between agents and reviewers: it never lands. */
 const OURS = '.signalbox'
+/** However often it is looked at, it is one and the same commit. */
+const SAME_DATE = { GIT_AUTHOR_DATE: '@1 +0000', GIT_COMMITTER_DATE: '@1 +0000' }
 
 /** What the target was when a line was looked at: only a guess, which saves a look when it still holds. */
 export type Seen = Map<string, { head: string; local: string | undefined }>
@@ -104,15 +106,14 @@ type WorkOn = { tree: string; ontoTree: string; original: Buffer } | { files: st
 
 /** The tree of the work on top of another commit, with `.signalbox/` as that has it. */
 async function workOn(repo: Repo, commit: string, onto: string): Promise<WorkOn> {
-  const [facts, merged] = await Promise.all([
+  const [facts, asItIs] = await Promise.all([
     factsOf(repo, commit, onto),
     // Whether it failed because a commit is missing is known by then.
     mergedTree(repo, onto, commit).catch((error: unknown) => ({ error })),
   ])
-  if ('error' in merged) throw merged.error
-  const files = 'files' in merged ? merged.files.filter((file) => file !== OURS && !file.startsWith(`${OURS}/`)) : []
-  if (files.length || !merged.id) return { files }
-  return { ...facts, tree: facts.ours ? await withoutOurs(repo, merged.id, onto) : merged.id }
+  if ('error' in asItIs) throw asItIs.error
+  const merged = facts.ours ? await mergedTree(repo, onto, await withoutOurs(repo, commit, onto)) : asItIs
+  return 'files' in merged ? { files: merged.files } : { ...facts, tree: merged.id }
 }
 
 /** All that has to be known of both commits, of one process. `ours`: they differ in what never lands. */
@@ -132,13 +133,18 @@ async function factsOf(repo: Repo, commit: string, onto: string) {
   return { ontoTree: ontoTree[0] ?? '', ours: inOnto?.[0] !== inWork?.[0], original: out.subarray(offset) }
 }
 
-async function withoutOurs(repo: Repo, tree: string, onto: string): Promise<string> {
-  const [merged, kept] = await Promise.all([repo.git(['ls-tree', '-z', tree]), repo.git(['ls-tree', '-z', onto, OURS])])
-  const entries = merged.toString('latin1').split('\0').filter(Boolean)
+/**
+ * The work, and then a commit that makes `.signalbox/` what `onto` has. Not of the merged tree: what the work moved there would be
+ * followed there, and what the line has in its old place, changed or new, would be gone with it.
+ */
+async function withoutOurs(repo: Repo, commit: string, onto: string): Promise<string> {
+  const [work, kept] = await Promise.all([repo.git(['ls-tree', '-z', commit]), repo.git(['ls-tree', '-z', onto, OURS])])
+  const entries = work.toString('latin1').split('\0').filter(Boolean)
   const others = entries.filter((entry) => entry.slice(entry.indexOf('\t') + 1) !== OURS)
   const input = [...others, ...kept.toString('latin1').split('\0').filter(Boolean)].map((entry) => `${entry}\0`).join('')
   // A submodule's commit is not in this repository.
-  return repo.line(['mktree', '-z', '--missing'], { input: Buffer.from(input, 'latin1') })
+  const tree = await repo.line(['mktree', '-z', '--missing'], { input: Buffer.from(input, 'latin1') })
+  return repo.line(['commit-tree', tree, '-p', commit], { input: `Without ${OURS}/\n`, env: SAME_DATE })
 }
 
 export async function land(
