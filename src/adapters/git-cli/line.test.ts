@@ -62,6 +62,36 @@ describe('a line', () => {
     await ground.revertsNothing()
   })
 
+  test('[GL1] has room where the line of a branch that is gone has its name, which is saved', async ({ ground }) => {
+    const of = (target: string): LineOf => ({ ...ground.main, target })
+    ground.run('branch', 'rel')
+    ground.run('branch', 'reliable')
+    await ground.head(of('reliable'))
+    const first = await ground.land('t1', await ground.work('t1', { 'b.txt': 'b\n' }), of('rel'))
+    ground.run('branch', '-D', '-q', 'rel')
+    ground.run('branch', 'rel/1')
+    expect(await ground.git.line(of('rel/1'))).toEqual({ state: 'ready', head: ground.tip('main'), moved: false })
+    const second = await ground.land('t2', await ground.work('t2', { 'c.txt': 'c\n' }), of('rel/1'))
+    ground.run('branch', '-D', '-q', 'rel/1')
+    ground.run('branch', 'rel')
+    expect(await ground.git.line(of('rel'))).toMatchObject({ state: 'ready', head: ground.tip('main') })
+    const saved = await ground.git.rescues(ground.top, 'lines')
+    expect(saved.map(({ ref, branch }) => [branch, ground.tip(`${ref}^`)])).toEqual([
+      ['rel/1', second],
+      ['rel', first],
+    ])
+    ground.run('update-ref', 'refs/remotes/origin/rel/2', 'main')
+    await expect(ground.git.line(of('rel/2'))).rejects.toMatchObject({
+      reason: 'failed',
+      message: expect.stringMatching(/beside rel: .*Rename/),
+    })
+    expect(ground.run('for-each-ref', '--format=%(refname)', 'refs/signalbox/line').split('\n')).toEqual([
+      'refs/signalbox/line/rel',
+      'refs/signalbox/line/reliable',
+    ])
+    ground.isSound()
+  })
+
   test('[GL2] takes in what the person committed: by a fast-forward', async ({ ground }) => {
     await ground.head()
     const theirs = ground.commit(ground.top, { 'b.txt': 'mine' })

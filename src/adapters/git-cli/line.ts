@@ -3,7 +3,8 @@ import { type Build, type Built, GitRefusal, type LineHead, type LineOf } from '
 import { freeLocks } from './lock-files.ts'
 import { commitOf, lockOf, madeBefore, mergedTree } from './merge.ts'
 import type { Repo } from './place.ts'
-import { baseCommit, isAncestor, lineRef, type Tips, tips } from './repo.ts'
+import { baseCommit, isAncestor, lineRef, refs, type Tips, tips } from './repo.ts'
+import { saveCommit } from './rescue.ts'
 
 /** Somebody else moves line or target meanwhile, over and over. */
 const TRIES = 10
@@ -21,7 +22,9 @@ export async function lineHead(repo: Repo, of: LineOf, seen: Seen, lockWaitMs: n
     const now = await tips(repo, of.target)
     const { local, remote, line } = now
     if (!line || (!local && of.base)) {
-      failed = (await begin(repo, of, now, lockWaitMs)) ?? failed
+      const refused = await begin(repo, of, now, lockWaitMs)
+      if (refused !== undefined) await makeRoom(repo, of.target)
+      failed = refused ?? failed
       continue
     }
     if (!local && !remote) throw missing(repo, of)
@@ -54,6 +57,21 @@ async function begin(repo: Repo, of: LineOf, now: Tips, lockWaitMs: number): Pro
     wanted.map((ref) => [ref, `create ${ref} ${first}`]),
     lockWaitMs,
   )
+}
+
+/** `rel` and `rel/1` cannot both be refs. The line of a branch that is gone would be in the way for ever. */
+async function makeRoom(repo: Repo, target: string): Promise<void> {
+  const own = lineRef(target)
+  const near = await refs(repo, [own, lineRef(target.split('/')[0] ?? target)])
+  for (const [ref, { commit }] of near) {
+    if (!own.startsWith(`${ref}/`) && !ref.startsWith(`${own}/`)) continue
+    const branch = ref.slice(lineRef('').length)
+    const { local, remote } = await tips(repo, branch)
+    if (local || remote)
+      throw new GitRefusal('failed', `${target} cannot have a line beside ${branch}: git has no room for both names. Rename one of them.`)
+    await saveCommit(repo, commit, branch, 'lines')
+    await repo.ask(['update-ref', '-d', ref, commit])
+  }
 }
 
 type Joined = { head: string } | { head: string; target: string; files: string[] }
