@@ -255,6 +255,24 @@ describe('what is built', () => {
     expect(ground.run('show', `${next}:x.txt`)).toBe('x')
   })
 
+  test('[G16] has the base that it was made with, not the one that a forged commit graph tells', async ({ ground }) => {
+    const work = await ground.work('t2', { 'x.txt': 'x\n' })
+    await ground.ahead()
+    ground.run('commit-graph', 'write', '--reachable')
+    const file = join(ground.top, '.git/objects/info/commit-graph')
+    const graph = readFileSync(file)
+    const at = graph.indexOf(Buffer.from(ground.tip('main^{tree}'), 'hex'))
+    expect(at).toBeGreaterThan(0)
+    // As if the base had all of the work already: there would be nothing to land.
+    Buffer.from(ground.tip(`${work}^{tree}`), 'hex').copy(graph, at)
+    rmSync(file)
+    writeFileSync(file, graph)
+    const built = await ground.build('t2', work)
+    rmSync(file)
+    expect(built).toMatchObject({ result: 'built' })
+    expect(ground.run('show', `${built.result === 'built' && built.commit}:x.txt`)).toBe('x')
+  })
+
   test('[GL4] leaves out .signalbox/ that is new in the work', async ({ ground }) => {
     const commit = await ground.work('t1', {
       '.signalbox/feedback/1.md': 'do it again',
