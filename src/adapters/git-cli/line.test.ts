@@ -1042,6 +1042,15 @@ describe('a scratch checkout', () => {
         mkdirSync(path)
       },
       () => ground.run('worktree', 'remove', '--force', path),
+      () => {
+        for (const [flag, name] of [
+          ['--skip-worktree', 'a.txt'],
+          ['--assume-unchanged', 'e.txt'],
+        ] as const) {
+          ground.in(path, 'update-index', flag, name)
+          writeFileSync(join(path, name), 'left by a check')
+        }
+      },
       () => rmSync(join(path, '.git')),
       () => {
         rmSync(join(path, '.git'))
@@ -1065,6 +1074,8 @@ describe('a scratch checkout', () => {
       harm(ground.in(path, 'rev-parse', '--absolute-git-dir'))
       await ground.another().scratch(ground.top, 'line', head)
       expect([ground.in(path, 'rev-parse', 'HEAD'), ground.in(path, 'status', '--porcelain')]).toEqual([head, ''])
+      for (const name of ['a.txt', 'e.txt'])
+        expect(readFileSync(join(path, name), 'utf8')).toBe(readFileSync(join(ground.top, name), 'utf8'))
     }
     await ground.git.dropScratch(ground.top, 'line')
     await ground.git.dropScratch(ground.top, 'line')

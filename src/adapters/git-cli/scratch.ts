@@ -40,7 +40,9 @@ async function checkedOut({ open, repo, path, lockWaitMs }: Scratch, admin: stri
   // Not by a reset: a check may have checked out a branch, which would be moved.
   await at.git(['checkout', '--quiet', '--force', '--detach', commit], { checkout: true, timeoutMs: LONG_MS })
   await at.git(['clean', '--quiet', '-ffdx'], { timeoutMs: LONG_MS })
-  return true
+  // What git was told to skip stays as the check left it: it could have the checks of all later works pass.
+  const listed = (await at.git(['ls-files', '-t', '-z'])).toString('latin1').split('\0')
+  return !listed.some((line) => line.startsWith('S '))
 }
 
 export async function dropScratch({ repo, path, root, registering }: Scratch): Promise<void> {
