@@ -171,8 +171,9 @@ export type Rebased = { result: 'rebased' | 'even'; head: string } | { result: '
  * | why        | means                                                                             |
  * |------------|-----------------------------------------------------------------------------------|
  * | dirty      | where it is checked out, something is changed or staged                           |
- * | in_the_way | files there that would be overwritten, or that only the person can bring along    |
- * | busy       | a merge, a rebase or another git is at work there, or it is checked out twice     |
+ * | in_the_way | files there that would be overwritten, cannot be written, or need the person      |
+ * | busy       | a merge, a rebase or another git is at work there, it is checked out twice, or    |
+ * |            | git cannot look at it                                                             |
  * | moved      | somebody committed on it, and the line has not taken that in yet                  |
  * | apart      | line and target both went on, and cannot be joined                                |
  */
@@ -223,7 +224,7 @@ export interface Git {
   follow(of: LineOf): Promise<Followed>
   /**
    * A detached checkout of a commit, and nothing else in it, for checks. One that is there is used again: what an earlier check
-   * left in it is gone.
+   * left in it, or made of it, is gone.
    */
   scratch(repo: string, name: string, commit: string): Promise<{ path: string }>
   dropScratch(repo: string, name: string): Promise<void>
@@ -234,7 +235,8 @@ export interface Git {
   deliver(place: Place, delivery: Delivery): Promise<{ commit: string }>
   /**
    * The commits of the place's branch once more, on top of `onto`: branch, and place where that is there, are moved to them, and where
-   * the branch was is saved. A conflict moves nothing. Refuses a place with changes that are not committed, and what `deliver` refuses.
+   * the branch was is saved. A conflict moves nothing. Refuses a place with changes that are not committed, or with a file in the way
+   * of what landed, ignored or not, and what `deliver` refuses.
    */
   rebase(place: Place, onto: string, rescueAs: string): Promise<Rebased>
   /** On disk, without what it shares with the repository. */

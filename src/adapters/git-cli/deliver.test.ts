@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, linkSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test as base, describe, expect } from 'vitest'
@@ -165,6 +165,17 @@ describe('a delivery', () => {
     expect(readFileSync(join(outside, 'mine'), 'utf8')).toBe('mine')
     for (const path of ['../x', '.git/config', '/etc/x', 'x', 'a/../../b', 'a/b c', '-x/\0'])
       await expect(git.deliver(place, { ...DELIVERY, path })).rejects.toMatchObject({ reason: 'invalid' })
+  })
+
+  test('[GD3] writes into no file that has another name too', async ({ ground }) => {
+    const { git, place } = ground
+    const mine = join(ground.folder, 'mine')
+    writeFileSync(mine, 'precious')
+    mkdirSync(join(place.path, '.signalbox/feedback'), { recursive: true })
+    for (const name of ['1.md', '.1.md.new']) linkSync(mine, join(place.path, '.signalbox/feedback', name))
+    await git.deliver(place, DELIVERY)
+    expect([readFileSync(mine, 'utf8'), readFileSync(join(place.path, PATH), 'utf8')]).toEqual(['precious', DELIVERY.text])
+    expect(ground.status()).toEqual([])
   })
 
   test('[GD1] in the middle of a merge belongs to the branch, and the merge goes on', async ({ ground }) => {

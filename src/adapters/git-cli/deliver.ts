@@ -1,7 +1,7 @@
 import { constants } from 'node:fs'
-import { lstat, mkdir, mkdtemp, open as openFile, readlink, realpath, rm } from 'node:fs/promises'
+import { lstat, mkdir, mkdtemp, open as openFile, readlink, realpath, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { dirname, join, sep } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { type Delivery, GitRefusal, type Place } from '../../ports/git.ts'
 import { freeLocks } from './lock-files.ts'
 import { commitOf, lockOf, madeBefore } from './merge.ts'
@@ -30,8 +30,8 @@ export async function deliver(
   for (let tries = 0; tries < TRIES; tries++) {
     const head = await commitAt(repo, ref)
     if (!head) throw new GitRefusal('missing', `${repo.cwd} has no branch "${place.branch}".`)
-    const before = await madeBefore(repo, delivery.trailers, head)
-    if (before) return { commit: before }
+    const [before] = await madeBefore(repo, delivery.trailers, head)
+    if (before) return { commit: before.commit }
     const blob = await repo.line(['hash-object', '-w', '--stdin'], { input: delivery.text })
     const here = await checkoutOf(open, repo, place, found, ref)
     if (here) await lay(repo, place, { ...here, blob }, delivery, lockWaitMs)
@@ -77,7 +77,7 @@ async function lay(
   await at.git(['update-index', '--add', '--replace', '--cacheinfo', `100644,${blob},${path}`])
 }
 
-/** Never through a link: an agent could have laid one that leads out of its worktree. */
+/** Never through a link, nor into a file that has another name too: an agent could have laid one that is the person's. */
 async function write(top: string, path: string, text: string): Promise<void> {
   const inTheWay = (at: string) => new GitRefusal('failed', `${at} is in the way of ${path}: it is no plain folder or file.`)
   let folder = top
@@ -90,16 +90,22 @@ async function write(top: string, path: string, text: string): Promise<void> {
   const file = join(top, path)
   const found = await lstat(file).catch(() => undefined)
   if (found && !found.isFile()) throw inTheWay(file)
-  const handle = await openFile(file, constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW, 0o644)
+  const holder = await openFile(folder, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
   try {
-    // Between the two steps a folder on the way can have become a link.
-    const opened = await readlink(`/proc/self/fd/${handle.fd}`).catch(() => file)
-    if (opened !== file && !opened.startsWith(top + sep)) throw inTheWay(file)
-    await handle.truncate()
-    await handle.writeFile(text)
+    // Between the two steps a folder on the way can have become a link; what is opened now stays what it is.
+    const opened = await readlink(`/proc/self/fd/${holder.fd}`).catch(() => undefined)
+    if (opened !== undefined && opened !== folder) throw inTheWay(folder)
+    await replaceIn(opened === undefined ? folder : `/proc/self/fd/${holder.fd}`, basename(path), text)
   } finally {
-    await handle.close()
+    await holder.close()
   }
+}
+
+async function replaceIn(folder: string, name: string, text: string): Promise<void> {
+  const fresh = join(folder, `.${name}.new`)
+  await rm(fresh, { recursive: true, force: true })
+  await writeFile(fresh, text, { flag: constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, mode: 0o644 })
+  await rename(fresh, join(folder, name))
 }
 
 async function treeWith(repo: Repo, head: string, path: string, blob: string): Promise<string> {

@@ -1,6 +1,7 @@
 import { lstat, readdir, readFile, realpath } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { type Followed, GitRefusal, type LineOf } from '../../ports/git.ts'
+import { type Change, moveOf, takeBack } from './half-way.ts'
 import { moveRefs } from './line.ts'
 import { mergedTree } from './merge.ts'
 import { exists, type Repo } from './place.ts'
@@ -50,8 +51,7 @@ async function tryTo(open: Open, repo: Repo, of: LineOf, step: Step, checkouts: 
     const message = `${of.target} is checked out in ${first.path} and in ${second.path}. Check out another branch in one of them, then sync.`
     return { why: 'busy', at: first.path, message }
   }
-  if (first)
-    return (await atWork(of, first)) ?? (local ? fastForward(await open(first.path), repo, of, { line, local }) : unborn(of, first))
+  if (first) return (await atWork(of, first)) ?? (local ? inCheckout(open, repo, of, first, { line, local }) : unborn(of, first))
   if (local && !(await isAncestor(repo, local, line))) return wentOn(repo, of, { line, local }, null)
   const ref = `refs/heads/${of.target}`
   const refused = await moveRefs(repo, [[ref, `update ${ref} ${line} ${local ?? '0'.repeat(line.length)}`]], lockWaitMs)
@@ -151,18 +151,29 @@ function unborn(of: LineOf, { path }: Checkout): Held {
   return { why: 'busy', at: path, message: `${path} is on ${of.target}, which has no commit there. Check out another branch, then sync.` }
 }
 
+/** It has landed by now: that git says no here must not look as if it had not. */
+async function inCheckout(open: Open, repo: Repo, of: LineOf, { path }: Checkout, step: { line: string; local: string }) {
+  try {
+    return await fastForward(await open(path), repo, of, step)
+  } catch (error) {
+    if (!(error instanceof GitRefusal) || error.reason !== 'failed') throw error
+    const held: Held = { why: 'busy', at: path, message: `${of.target} could not follow: ${error.message}. Mend that, then sync.` }
+    return held
+  }
+}
+
 async function fastForward(at: At, repo: Repo, of: LineOf, step: { line: string; local: string }): Promise<Held | undefined> {
   const looked = ['--untracked-files=no', '--ignore-submodules=dirty']
-  const [status, changed] = await Promise.all([
+  const [status, move] = await Promise.all([
     at.git(['status', '--porcelain', '--branch', '--no-ahead-behind', '-z', '--no-renames', ...looked]),
-    at.git(['diff-tree', '-r', '-z', '--no-renames', '--ignore-submodules=none', step.local, step.line]),
+    moveOf(at, step.local, step.line),
   ])
   const [on = '', ...dirty] = status.toString().split('\0').filter(Boolean)
   // It would be another branch that is moved.
   if (on.slice(3).split('...')[0] !== of.target)
     return { why: 'busy', at: at.cwd, message: `Another branch is being checked out in ${at.cwd}. Sync again later.` }
   // First: without its filter a file can look changed that is not.
-  const held = await onlyByHand(at, of, entriesOf(changed.toString()))
+  const held = await onlyByHand(at, of, move.changes)
   if (held) return held
   if (dirty.length) {
     const message = `In ${at.cwd}, these are changed and not committed: ${named(dirty.map((entry) => entry.slice(3)))}. Commit or stash them, then sync.`
@@ -172,15 +183,18 @@ async function fastForward(at: At, repo: Repo, of: LineOf, step: { line: string;
   const run = { checkout: true, timeoutMs: LONG_MS, env: { GIT_REFLOG_ACTION: 'signalbox: line' } }
   const { failed } = await at.tried(['merge', '--quiet', ...flags, step.line], run)
   if (failed === undefined) return undefined
+  // Who has that lock may be in the middle of the same: then what is there is his, and nothing of it is ours.
+  if (!failed.includes('index.lock')) await takeBack(at, move)
   if (!(await isAncestor(repo, `refs/heads/${of.target}`, step.line))) return wentOn(repo, of, step, at.cwd)
-  return refusedBy(at, of, failed)
+  return refusedBy(at, failed)
 }
 
 /** What git says when it will not; it names each file on a line of its own, after a tab. */
-function refusedBy(at: At, of: LineOf, failed: string): Held {
+function refusedBy(at: At, failed: string): Held {
   const files = failed.split('\n').flatMap((line) => (line.startsWith('\t') ? [line.slice(1).trim()] : []))
   const which = files.length ? named(files) : failed
-  if (failed.includes('.lock')) return { why: 'busy', at: at.cwd, message: `Another git is at work in ${at.cwd}. Sync again later.` }
+  if (failed.includes('.lock'))
+    return { why: 'busy', at: at.cwd, message: `Another git is at work in ${at.cwd}. Sync again later. Git said: ${failed}` }
   if (failed.includes('local changes'))
     return { why: 'dirty', at: at.cwd, message: `In ${at.cwd}, these are changed: ${which}. Commit or stash them, then sync.` }
   if (files.length)
@@ -189,12 +203,12 @@ function refusedBy(at: At, of: LineOf, failed: string): Held {
       at: at.cwd,
       message: `In ${at.cwd}, these are in the way of what landed: ${which}. Move them away, then sync.`,
     }
-  throw new GitRefusal('failed', `${of.target} could not follow in ${at.cwd}: ${failed}`)
+  return { why: 'in_the_way', at: at.cwd, message: `In ${at.cwd}, what landed could not be written: ${failed}. Mend that, then sync.` }
 }
 
 /** What a fast-forward would leave half done: the next commit of all that is changed would take it back. */
-async function onlyByHand(at: At, of: LineOf, changed: Entry[]): Promise<Held | undefined> {
-  const links = changed.filter(({ modes }) => modes.includes(GITLINK)).map(({ path }) => path)
+async function onlyByHand(at: At, of: LineOf, changes: Change[]): Promise<Held | undefined> {
+  const links = changes.filter(({ modes }) => modes.includes(GITLINK)).map(({ path }) => utf8(path))
   const filled = []
   for (const path of links) if (await exists(join(at.cwd, path, '.git'))) filled.push(path)
   if (filled.length) {
@@ -203,7 +217,7 @@ async function onlyByHand(at: At, of: LineOf, changed: Entry[]): Promise<Held | 
   }
   const filters = at.withheld.flatMap((key) => /^filter\.(.*)\.(?:smudge|process)$/.exec(key)?.[1] ?? [])
   if (!filters.length) return undefined
-  const input = changed.map(({ path }) => `${path}\0`).join('')
+  const input = Buffer.from(changes.map(({ path }) => `${path}\0`).join(''), 'latin1')
   const told = (await at.git(['check-attr', '--stdin', '-z', 'filter'], { input })).toString().split('\0')
   const filtered = told.flatMap((value, i) => (i % 3 === 2 && filters.includes(value) ? [told[i - 2] ?? ''] : []))
   if (!filtered.length) return undefined
@@ -218,18 +232,8 @@ async function wentOn(repo: Repo, of: LineOf, { line, local }: { line: string; l
   return { why: 'apart', at, message }
 }
 
-interface Entry {
-  path: string
-  modes: string[]
-}
-
-/** `:mode mode id id status NUL path NUL …` */
-function entriesOf(raw: string): Entry[] {
-  const parts = raw.split('\0')
-  const entries: Entry[] = []
-  for (let i = 0; i + 1 < parts.length; i += 2)
-    entries.push({ path: parts[i + 1] as string, modes: (parts[i] as string).slice(1).split(' ').slice(0, 2) })
-  return entries
+function utf8(latin1: string): string {
+  return Buffer.from(latin1, 'latin1').toString()
 }
 
 function byHand(command: string, of: LineOf): string {

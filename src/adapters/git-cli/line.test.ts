@@ -62,6 +62,36 @@ describe('a line', () => {
     await ground.revertsNothing()
   })
 
+  test('[GL1] has room where the line of a branch that is gone has its name, which is saved', async ({ ground }) => {
+    const of = (target: string): LineOf => ({ ...ground.main, target })
+    ground.run('branch', 'rel')
+    ground.run('branch', 'reliable')
+    await ground.head(of('reliable'))
+    const first = await ground.land('t1', await ground.work('t1', { 'b.txt': 'b\n' }), of('rel'))
+    ground.run('branch', '-D', '-q', 'rel')
+    ground.run('branch', 'rel/1')
+    expect(await ground.git.line(of('rel/1'))).toEqual({ state: 'ready', head: ground.tip('main'), moved: false })
+    const second = await ground.land('t2', await ground.work('t2', { 'c.txt': 'c\n' }), of('rel/1'))
+    ground.run('branch', '-D', '-q', 'rel/1')
+    ground.run('branch', 'rel')
+    expect(await ground.git.line(of('rel'))).toMatchObject({ state: 'ready', head: ground.tip('main') })
+    const saved = await ground.git.rescues(ground.top, 'lines')
+    expect(saved.map(({ ref, branch }) => [branch, ground.tip(`${ref}^`)])).toEqual([
+      ['rel/1', second],
+      ['rel', first],
+    ])
+    ground.run('update-ref', 'refs/remotes/origin/rel/2', 'main')
+    await expect(ground.git.line(of('rel/2'))).rejects.toMatchObject({
+      reason: 'failed',
+      message: expect.stringMatching(/beside rel: .*Rename/),
+    })
+    expect(ground.run('for-each-ref', '--format=%(refname)', 'refs/signalbox/line').split('\n')).toEqual([
+      'refs/signalbox/line/rel',
+      'refs/signalbox/line/reliable',
+    ])
+    ground.isSound()
+  })
+
   test('[GL2] takes in what the person committed: by a fast-forward', async ({ ground }) => {
     await ground.head()
     const theirs = ground.commit(ground.top, { 'b.txt': 'mine' })
@@ -191,6 +221,58 @@ describe('what is built', () => {
     expect(ground.run('log', '-1', '--format=%an', 'refs/signalbox/build/t1')).toBe('unknown')
   })
 
+  test('[G16] is what the id says, not what replaces it', async ({ ground }) => {
+    const good = await ground.work('t1', { 'x.txt': 'good\n' })
+    const evil = ground.run(
+      'commit-tree',
+      ground.tip(`${await ground.work('t2', { 'x.txt': 'evil\n' })}^{tree}`),
+      '-p',
+      `${good}^`,
+      '-m',
+      'x',
+    )
+    const place = { repo: ground.top, path: ground.git.placeFor('web', 't1'), branch: 'signalbox/t1' }
+    const shown = async () => (await ground.git.diff(place, { from: ground.tip('main'), bytes: 10_000 })).text
+    const before = await shown()
+    const [blob, other] = [ground.tip(`${good}:x.txt`), ground.tip(`${evil}:x.txt`)]
+    ground.run('replace', good, evil)
+    ground.run('replace', blob, other)
+    const landed = await ground.land('t1', good)
+    const { path } = await ground.git.scratch(ground.top, 'line', landed)
+    expect([readFileSync(join(path, 'x.txt'), 'utf8'), await shown()]).toEqual(['good\n', before])
+    expect(ground.run('--no-replace-objects', 'show', `${LINE}:x.txt`)).toBe('good')
+  })
+
+  test('[G16] has the parents that it was made with, not those of a graft', async ({ ground }) => {
+    const work = await ground.work('t2', { 'x.txt': 'x\n' })
+    const landed = await ground.ahead()
+    mkdirSync(join(ground.top, '.git/info'), { recursive: true })
+    // As if it were made on top of what landed, and took that back.
+    writeFileSync(join(ground.top, '.git/info/grafts'), `${work} ${landed}\n`)
+    const next = await ground.land('t2', work)
+    rmSync(join(ground.top, '.git/info/grafts'))
+    ground.hasLanded(next)
+    expect(ground.run('show', `${next}:x.txt`)).toBe('x')
+  })
+
+  test('[G16] has the base that it was made with, not the one that a forged commit graph tells', async ({ ground }) => {
+    const work = await ground.work('t2', { 'x.txt': 'x\n' })
+    await ground.ahead()
+    ground.run('commit-graph', 'write', '--reachable')
+    const file = join(ground.top, '.git/objects/info/commit-graph')
+    const graph = readFileSync(file)
+    const at = graph.indexOf(Buffer.from(ground.tip('main^{tree}'), 'hex'))
+    expect(at).toBeGreaterThan(0)
+    // As if the base had all of the work already: there would be nothing to land.
+    Buffer.from(ground.tip(`${work}^{tree}`), 'hex').copy(graph, at)
+    rmSync(file)
+    writeFileSync(file, graph)
+    const built = await ground.build('t2', work)
+    rmSync(file)
+    expect(built).toMatchObject({ result: 'built' })
+    expect(ground.run('show', `${built.result === 'built' && built.commit}:x.txt`)).toBe('x')
+  })
+
   test('[GL4] leaves out .signalbox/ that is new in the work', async ({ ground }) => {
     const commit = await ground.work('t1', {
       '.signalbox/feedback/1.md': 'do it again',
@@ -225,6 +307,28 @@ describe('what is built', () => {
     expect(ground.tip(`${LINE}:.signalbox`)).toBe(kept)
     expect(ground.run('diff', '--name-only', 'main', LINE).split('\n')).toEqual(['b1.txt', 'b2.txt', 'b3.txt'])
     expect(await ground.git.follow(ground.main)).toEqual({ state: 'even' })
+    ground.isSound()
+  })
+
+  test('[GL4] hides no conflict by a move into .signalbox/, and takes nothing of the line along', async ({ ground }) => {
+    const [one, two] = ['1111\n'.repeat(20), '2222\n'.repeat(20)]
+    ground.commit(ground.top, { 'src/one.js': one, 'src/two.js': two })
+    const moves: Files = { 'src/one.js': null, 'src/two.js': null, '.signalbox/one.js': one, '.signalbox/two.js': two }
+    const [moved, both, both2] = [
+      await ground.work('t1', moves),
+      await ground.work('t2', { ...moves, 'b.txt': 'b' }),
+      await ground.work('t3', { 'src/one.js': null, '.signalbox/one.js': one }),
+    ]
+    ground.commit(ground.top, { 'src/new.js': 'of somebody else\n' })
+    await ground.land('t1', moved)
+    expect(ground.run('ls-tree', '-r', '--name-only', LINE).split('\n')).toEqual(['.gitignore', 'a.txt', 'd.txt', 'e.txt', 'src/new.js'])
+    expect(await ground.git.follow(ground.main)).toEqual({ state: 'even' })
+    ground.commit(ground.top, { 'src/one.js': `${one}important\n` })
+    for (const [name, commit] of [
+      ['t2', both],
+      ['t3', both2],
+    ] as const)
+      expect(await ground.build(name, commit)).toEqual({ result: 'conflict', files: ['src/one.js'] })
     ground.isSound()
   })
 
@@ -317,6 +421,49 @@ describe('what is built', () => {
     expect(await ground.build('t9', last)).toMatchObject({ result: 'built' })
     expect(existsSync(join(ground.top, 'sprung'))).toBe(false)
     ground.isSound()
+  })
+})
+
+/** With the trailers and the committer of ours, as whoever can commit can make it. */
+function forge(ground: LineGround, cwd: string, files: Files, name: string): string {
+  ground.write(files, cwd)
+  ground.in(cwd, 'add', '-A')
+  const as = ['-c', 'user.name=Signalbox', '-c', 'user.email=signalbox@localhost']
+  ground.in(cwd, ...as, 'commit', '-q', '--allow-empty', '-m', `x: done\n\nSignalbox-Merge: ${name}`)
+  return ground.in(cwd, 'rev-parse', 'HEAD')
+}
+
+describe('of works that keep their commits', () => {
+  const landed = async (ground: LineGround, name: string, commit: string) => {
+    const onto = await ground.head()
+    const built = await ground.git.build(ground.building(name, commit, onto, { method: 'merge' }))
+    if (built.result !== 'built') throw new Error(built.result)
+    expect(await ground.git.land(ground.main, onto, built.commit, name)).toBe(true)
+    return built.commit
+  }
+
+  for (const method of ['merge', 'squash'] as const)
+    test(`[GL6] none is taken for another that one of its commits says to be (${method})`, async ({ ground }) => {
+      const victim = await ground.work('t1', { 'victim.txt': 'v\n' })
+      const path = await ground.place('t2')
+      const forged: Files[] = [{ 'att.txt': 'x\n' }, {}, { 'victim.txt': 'v\n' }]
+      for (const files of forged) forge(ground, path, files, 't1')
+      ground.commit(path, { 'victim.txt': null })
+      await landed(ground, 't2', ground.in(path, 'rev-parse', 'HEAD'))
+      const built = await ground.build('t1', victim, { method })
+      expect(built).toMatchObject({ result: 'built' })
+      expect(ground.run('show', `${built.result === 'built' && built.commit}:victim.txt`)).toBe('v')
+    })
+
+  test('[GL6] one is found again by what it is made of, beside a forged one and under a merge by hand', async ({ ground }) => {
+    const work = await ground.work('t1', { 'a.txt': 'ONE\ntwo\nthree\nfour\nfive\n', '.signalbox/x': 'x' })
+    const first = await landed(ground, 't1', work)
+    const theirs = ground.commit(ground.top, { 'a.txt': 'EINS\ntwo\nthree\nfour\nfive\n' })
+    expect(await ground.git.line(ground.main)).toMatchObject({ state: 'apart', target: theirs })
+    ground.run('merge', '-q', '-X', 'theirs', '-m', 'merged by hand', LINE)
+    await landed(ground, 't2', forge(ground, await ground.place('t2'), { 'att.txt': 'x\n' }, 't1'))
+    for (const method of ['merge', 'squash'] as const)
+      expect(await ground.build('t1', work, { method })).toEqual({ result: 'landed', commit: first })
   })
 })
 
@@ -787,6 +934,76 @@ describe('the branch stays behind, and the checkout as it is', () => {
   })
 })
 
+describe('a fast-forward that fails in the middle', () => {
+  /** As `ahead`, with one more file that somehow cannot be written, and what has come or gone by then. */
+  const landing = async (ground: LineGround, name: string, text = 'x\n') => {
+    ground.commit(ground.top, { 'dir/f': 'f\n', file: 'f\n', 'z.txt': 'z\n' })
+    const path = await ground.place('t1')
+    ground.write({ 'a.txt': 'ONE\n', 'new/n.txt': 'new\n', 'd.txt': null, 'dir/f': null, file: null, 'z.txt': 'Z\n' }, path)
+    rmSync(join(path, 'dir'), { recursive: true })
+    ground.write({ dir: 'now a file\n', 'file/f': 'now a folder\n' }, path)
+    ground.in(path, 'add', '-A')
+    const run = { cwd: path, env: ground.env, input: text }
+    const blob = execFileSync('git', ['hash-object', '-w', '--stdin'], run).toString().trim()
+    ground.in(path, 'update-index', '--add', '--cacheinfo', `100644,${blob},${name}`)
+    ground.in(path, 'commit', '-q', '-m', 'work')
+    return ground.land('t1', ground.in(path, 'rev-parse', 'HEAD'))
+  }
+  const status = (ground: LineGround) => ground.run('status', '--porcelain', '--untracked-files=all')
+
+  test('[GL15] leaves the checkout as it was, and says what git said', async ({ ground }) => {
+    await landing(ground, `new/${'m'.repeat(300)}`)
+    const main = ground.tip('main')
+    for (const again of [1, 2]) {
+      const said = await ground.git.follow(ground.main)
+      expect([again, said]).toEqual([
+        again,
+        { state: 'behind', by: 1, why: 'in_the_way', at: ground.top, message: expect.stringContaining('name too long') },
+      ])
+      expect([ground.tip('main'), status(ground), existsSync(join(ground.top, 'new'))]).toEqual([main, '', false])
+    }
+    await ground.revertsNothing()
+  })
+
+  test('[GL15] leaves what somebody wrote meanwhile, and whatever is beside it', async ({ ground }) => {
+    const typing = `echo mine > a.txt; echo mine > new/mine.txt; echo >&2 no; exit 1`
+    ground.commit(ground.top, { '.gitattributes': '*.last filter=typing\n' })
+    await landing(ground, 'q.last')
+    ground.run('config', '--global', 'filter.typing.smudge', typing)
+    ground.run('config', '--global', 'filter.typing.clean', 'cat')
+    ground.run('config', '--global', 'filter.typing.required', 'true')
+    const said = await ground.git.follow(ground.main)
+    expect(said).toMatchObject({ state: 'behind', why: 'in_the_way', message: expect.stringContaining('q.last') })
+    expect(status(ground)).toBe('M a.txt\n?? new/mine.txt')
+    expect(readFileSync(join(ground.top, 'a.txt'), 'utf8')).toBe('mine\n')
+    ground.run('config', '--global', 'filter.typing.smudge', 'cat')
+    ground.run('checkout', '-q', 'a.txt')
+    expect(await ground.git.follow(ground.main)).toEqual({ state: 'even' })
+    await ground.revertsNothing()
+  })
+
+  test('[GL15] at the ref, when all files were there, is taken back too', async ({ ground }) => {
+    await landing(ground, 'more.txt')
+    const [main, lock] = [ground.tip('main'), join(ground.top, '.git/refs/heads/main.lock')]
+    writeFileSync(lock, '')
+    expect(await ground.git.follow(ground.main)).toMatchObject({ why: 'busy', message: expect.stringContaining(lock) })
+    expect([ground.tip('main'), status(ground)]).toEqual([main, ''])
+    rmSync(lock)
+    expect(await ground.git.follow(ground.main)).toEqual({ state: 'even' })
+    await ground.revertsNothing()
+  })
+
+  test('[GL15] of which git cannot even read the index is told', async ({ ground }) => {
+    await ground.ahead()
+    const index = join(ground.top, '.git/index')
+    const whole = readFileSync(index)
+    writeFileSync(index, 'broken')
+    expect(await ground.git.follow(ground.main)).toMatchObject({ state: 'behind', why: 'busy', message: expect.stringContaining('index') })
+    writeFileSync(index, whole)
+    expect(await ground.git.follow(ground.main)).toEqual({ state: 'even' })
+  })
+})
+
 describe('a scratch checkout', () => {
   test('[GL13] is that commit and nothing else, again and again', async ({ ground }) => {
     const [first, second] = [ground.tip('main'), await ground.ahead()]
@@ -812,7 +1029,7 @@ describe('a scratch checkout', () => {
     await expect(ground.git.scratch(ground.top, 'line', 'main')).rejects.toMatchObject({ reason: 'invalid' })
   })
 
-  test('[GL13] is made again of whatever is left of it, and refuses what is not ours', async ({ ground }) => {
+  test('[GL13] is made again of whatever is left of it', async ({ ground }) => {
     const head = ground.tip('main')
     const { path } = await ground.git.scratch(ground.top, 'line', head)
     const left: ((admin: string) => void)[] = [
@@ -825,19 +1042,47 @@ describe('a scratch checkout', () => {
         mkdirSync(path)
       },
       () => ground.run('worktree', 'remove', '--force', path),
+      () => {
+        for (const [flag, name] of [
+          ['--skip-worktree', 'a.txt'],
+          ['--assume-unchanged', 'e.txt'],
+        ] as const) {
+          ground.in(path, 'update-index', flag, name)
+          writeFileSync(join(path, name), 'left by a check')
+        }
+      },
+      () => rmSync(join(path, '.git')),
+      () => {
+        rmSync(join(path, '.git'))
+        ground.in(path, 'init', '-q')
+      },
+      () => {
+        rmSync(path, { recursive: true })
+        writeFileSync(path, 'a file')
+      },
+      () => {
+        rmSync(path, { recursive: true })
+        symlinkSync(ground.top, path)
+      },
+      () => {
+        ground.run('worktree', 'lock', path)
+        rmSync(join(path, '.git'))
+        chmodSync(path, 0)
+      },
     ]
     for (const harm of left) {
       harm(ground.in(path, 'rev-parse', '--absolute-git-dir'))
       await ground.another().scratch(ground.top, 'line', head)
       expect([ground.in(path, 'rev-parse', 'HEAD'), ground.in(path, 'status', '--porcelain')]).toEqual([head, ''])
+      for (const name of ['a.txt', 'e.txt'])
+        expect(readFileSync(join(path, name), 'utf8')).toBe(readFileSync(join(ground.top, name), 'utf8'))
     }
     await ground.git.dropScratch(ground.top, 'line')
     await ground.git.dropScratch(ground.top, 'line')
     expect([existsSync(path), ground.run('worktree', 'list', '--porcelain').includes('.scratch')]).toEqual([false, false])
-    ground.write({ 'mine.txt': 'x' }, path)
-    await expect(ground.git.scratch(ground.top, 'line', head)).rejects.toMatchObject({ reason: 'foreign' })
-    await expect(ground.git.dropScratch(ground.top, 'line')).rejects.toMatchObject({ reason: 'foreign' })
-    expect(readFileSync(join(path, 'mine.txt'), 'utf8')).toBe('x')
+    ground.write({ 'left.txt': 'x' }, path)
+    await ground.git.dropScratch(ground.top, 'line')
+    expect([existsSync(path), ground.tip('main'), ground.run('status', '--porcelain')]).toEqual([false, head, ''])
   })
 })
 

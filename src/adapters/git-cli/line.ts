@@ -3,12 +3,15 @@ import { type Build, type Built, GitRefusal, type LineHead, type LineOf } from '
 import { freeLocks } from './lock-files.ts'
 import { commitOf, lockOf, madeBefore, mergedTree } from './merge.ts'
 import type { Repo } from './place.ts'
-import { baseCommit, isAncestor, lineRef, type Tips, tips } from './repo.ts'
+import { baseCommit, isAncestor, lineRef, refs, type Tips, tips } from './repo.ts'
+import { saveCommit } from './rescue.ts'
 
 /** Somebody else moves line or target meanwhile, over and over. */
 const TRIES = 10
 /** What is between agents and reviewers: it never lands. */
 const OURS = '.signalbox'
+/** However often it is looked at, it is one and the same commit. */
+const SAME_DATE = { GIT_AUTHOR_DATE: '@1 +0000', GIT_COMMITTER_DATE: '@1 +0000' }
 
 /** What the target was when a line was looked at: only a guess, which saves a look when it still holds. */
 export type Seen = Map<string, { head: string; local: string | undefined }>
@@ -19,7 +22,9 @@ export async function lineHead(repo: Repo, of: LineOf, seen: Seen, lockWaitMs: n
     const now = await tips(repo, of.target)
     const { local, remote, line } = now
     if (!line || (!local && of.base)) {
-      failed = (await begin(repo, of, now, lockWaitMs)) ?? failed
+      const refused = await begin(repo, of, now, lockWaitMs)
+      if (refused !== undefined) await makeRoom(repo, of.target)
+      failed = refused ?? failed
       continue
     }
     if (!local && !remote) throw missing(repo, of)
@@ -54,6 +59,21 @@ async function begin(repo: Repo, of: LineOf, now: Tips, lockWaitMs: number): Pro
   )
 }
 
+/** `rel` and `rel/1` cannot both be refs. The line of a branch that is gone would be in the way for ever. */
+async function makeRoom(repo: Repo, target: string): Promise<void> {
+  const own = lineRef(target)
+  const near = await refs(repo, [own, lineRef(target.split('/')[0] ?? target)])
+  for (const [ref, { commit }] of near) {
+    if (!own.startsWith(`${ref}/`) && !ref.startsWith(`${own}/`)) continue
+    const branch = ref.slice(lineRef('').length)
+    const { local, remote } = await tips(repo, branch)
+    if (local || remote)
+      throw new GitRefusal('failed', `${target} cannot have a line beside ${branch}: git has no room for both names. Rename one of them.`)
+    await saveCommit(repo, commit, branch, 'lines')
+    await repo.ask(['update-ref', '-d', ref, commit])
+  }
+}
+
 type Joined = { head: string } | { head: string; target: string; files: string[] }
 
 async function takeIn(repo: Repo, of: LineOf, line: string, people: (string | undefined)[]): Promise<Joined> {
@@ -75,23 +95,43 @@ async function takeIn(repo: Repo, of: LineOf, line: string, people: (string | un
 }
 
 export async function build(repo: Repo, { keep, onto, method, ...work }: Build, lockWaitMs: number): Promise<Built> {
-  const [facts, before, merged] = await Promise.all([
-    factsOf(repo, work.commit, onto),
-    madeBefore(repo, work.trailers, `${work.commit}..${onto}`),
-    // Whether it failed because a commit is missing is known by then.
-    mergedTree(repo, onto, work.commit).catch((error: unknown) => ({ error })),
-  ])
+  const [before, merged] = await Promise.all([landedBefore(repo, work, onto), workOn(repo, work.commit, onto)])
   if (before) return { result: 'landed', commit: before }
-  if ('error' in merged) throw merged.error
-  const files = 'files' in merged ? merged.files.filter((file) => file !== OURS && !file.startsWith(`${OURS}/`)) : []
-  if (files.length || !merged.id) return { result: 'conflict', files }
-  const tree = facts.ours ? await withoutOurs(repo, merged.id, onto) : merged.id
-  if (tree === facts.ontoTree) return { result: 'nothing' }
+  if ('files' in merged) return { result: 'conflict', files: merged.files }
+  if (merged.tree === merged.ontoTree) return { result: 'nothing' }
   const parents = method === 'merge' ? [onto, work.commit] : [onto]
-  const commit = await commitOf(repo, work, facts.original, tree, parents)
+  const commit = await commitOf(repo, work, merged.original, merged.tree, parents)
   const refused = await moveRefs(repo, [[keptRef(keep), `update ${keptRef(keep)} ${commit}`]], lockWaitMs)
   if (refused !== undefined) throw new GitRefusal('failed', `${keptRef(keep)} cannot be written in ${repo.cwd}: ${refused}`)
   return { result: 'built', commit }
+}
+
+/**
+ * Only what comes out the same when it is built again: where works keep their commits, those of another worker are among them, and
+ * can have been given the trailers of this one, which would then be taken for landed.
+ */
+async function landedBefore(repo: Repo, { commit, trailers }: Pick<Build, 'commit' | 'trailers'>, onto: string) {
+  for (const made of await madeBefore(repo, trailers, `${commit}..${onto}`)) {
+    const [first, ...others] = made.parents
+    if (!first || others.some((other) => other !== commit)) continue
+    const again = await workOn(repo, commit, first)
+    if ('tree' in again && again.tree === made.tree) return made.commit
+  }
+  return undefined
+}
+
+type WorkOn = { tree: string; ontoTree: string; original: Buffer } | { files: string[] }
+
+/** The tree of the work on top of another commit, with `.signalbox/` as that has it. */
+async function workOn(repo: Repo, commit: string, onto: string): Promise<WorkOn> {
+  const [facts, asItIs] = await Promise.all([
+    factsOf(repo, commit, onto),
+    // Whether it failed because a commit is missing is known by then.
+    mergedTree(repo, onto, commit).catch((error: unknown) => ({ error })),
+  ])
+  if ('error' in asItIs) throw asItIs.error
+  const merged = facts.ours ? await mergedTree(repo, onto, await withoutOurs(repo, commit, onto)) : asItIs
+  return 'files' in merged ? { files: merged.files } : { ...facts, tree: merged.id }
 }
 
 /** All that has to be known of both commits, of one process. `ours`: they differ in what never lands. */
@@ -108,16 +148,21 @@ async function factsOf(repo: Repo, commit: string, onto: string) {
   const [ontoTree, inOnto, inWork, work] = lines.map((line) => (line.endsWith(' missing') ? undefined : line.split(' ')))
   if (!ontoTree) throw new GitRefusal('missing', `${repo.cwd} has no commit ${onto}.`)
   if (work?.[1] !== 'commit') throw new GitRefusal('missing', `${repo.cwd} has no commit ${commit}.`)
-  return { ontoTree: ontoTree[0], ours: inOnto?.[0] !== inWork?.[0], original: out.subarray(offset) }
+  return { ontoTree: ontoTree[0] ?? '', ours: inOnto?.[0] !== inWork?.[0], original: out.subarray(offset) }
 }
 
-async function withoutOurs(repo: Repo, tree: string, onto: string): Promise<string> {
-  const [merged, kept] = await Promise.all([repo.git(['ls-tree', '-z', tree]), repo.git(['ls-tree', '-z', onto, OURS])])
-  const entries = merged.toString('latin1').split('\0').filter(Boolean)
+/**
+ * The work, and then a commit that makes `.signalbox/` what `onto` has. Not of the merged tree: what the work moved there would be
+ * followed there, and what the line has in its old place, changed or new, would be gone with it.
+ */
+async function withoutOurs(repo: Repo, commit: string, onto: string): Promise<string> {
+  const [work, kept] = await Promise.all([repo.git(['ls-tree', '-z', commit]), repo.git(['ls-tree', '-z', onto, OURS])])
+  const entries = work.toString('latin1').split('\0').filter(Boolean)
   const others = entries.filter((entry) => entry.slice(entry.indexOf('\t') + 1) !== OURS)
   const input = [...others, ...kept.toString('latin1').split('\0').filter(Boolean)].map((entry) => `${entry}\0`).join('')
   // A submodule's commit is not in this repository.
-  return repo.line(['mktree', '-z', '--missing'], { input: Buffer.from(input, 'latin1') })
+  const tree = await repo.line(['mktree', '-z', '--missing'], { input: Buffer.from(input, 'latin1') })
+  return repo.line(['commit-tree', tree, '-p', commit], { input: `Without ${OURS}/\n`, env: SAME_DATE })
 }
 
 export async function land(

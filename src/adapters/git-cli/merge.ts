@@ -23,18 +23,47 @@ export async function ensure(repo: Repo, wanted: NewBranch, lockWaitMs: number):
   return made
 }
 
-/** By what only our own commit says, among those of a range. */
-export async function madeBefore(repo: Repo, trailers: Work['trailers'], range: string): Promise<string | undefined> {
+interface Made {
+  commit: string
+  tree: string
+  parents: string[]
+  /** Of each trailer that was asked for: what it says. */
+  said: string[][]
+}
+
+/**
+ * By what our own commits say, among those of a range, newest first. Whoever can commit can say the same: where others' commits can
+ * be in the range, it has to be seen what they are made of.
+ */
+export async function madeBefore(repo: Repo, trailers: Work['trailers'], range: string): Promise<Made[]> {
   const wanted = Object.entries(trailers)
-  const fields = ['%H', '%ce', ...wanted.map(([name]) => `%(trailers:key=${name},valueonly,separator=%x01)`)].join('%x00')
-  // Not by first parents alone: where somebody merged by hand, what we made can be on the other side.
+  const values = wanted.map(([name]) => `%(trailers:key=${name},valueonly,separator=%x01)`)
+  const fields = ['%H', '%T', '%P', '%ce', ...values].join('%x00')
   const listed = await repo.ask(['log', `--max-count=${MOST_LOOKED_AT}`, `--format=${fields}%x02`, range])
-  for (const entry of listed?.split('\u0002') ?? []) {
-    const [hash = '', committer, ...values] = entry.trim().split('\0')
-    if (hash && committer === US.GIT_COMMITTER_EMAIL && wanted.every(([, value], i) => values[i]?.split('\u0001').includes(value)))
-      return hash
+  const made = (listed?.split('\u0002') ?? []).map((entry): Made => {
+    const [commit = '', tree = '', parents = '', committer, ...said] = entry.trim().split('\0')
+    const isOurs = committer === US.GIT_COMMITTER_EMAIL
+    return { commit, tree, parents: parents.split(' ').filter(Boolean), said: isOurs ? said.map((one) => one.split('\u0001')) : [] }
+  })
+  const ours = broughtByNoWork(made)
+  return made.filter(({ commit, said }) => ours.has(commit) && wanted.every(([, value], i) => said[i]?.includes(value)))
+}
+
+/**
+ * Not by first parents alone: where somebody merged by hand, what we made can be on the other side. But what a merge of ours has on
+ * the other side was committed by a worker.
+ */
+function broughtByNoWork(made: Made[]): Set<string> {
+  const known = new Map(made.map((one) => [one.commit, one]))
+  const seen = new Set<string>()
+  for (const next = [made[0]?.commit ?? '']; next.length; ) {
+    const one = known.get(next.pop() as string)
+    if (!one || seen.has(one.commit)) continue
+    seen.add(one.commit)
+    const isWork = one.said.some((values) => values.some(Boolean))
+    next.push(...(isWork ? one.parents.slice(0, 1) : one.parents))
   }
-  return undefined
+  return seen
 }
 
 /** Without `id`: nothing was written, because they have nothing in common. */

@@ -1,4 +1,5 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect } from 'vitest'
 import type { Place } from '../../ports/git.ts'
@@ -79,6 +80,80 @@ describe('a rebase', () => {
     await refuses(/is not on signalbox\/task/)
     ground.run('checkout', '-q', place.branch)
     await refuses(/is checked out in/)
+  })
+
+  test('[GR2] leaves what git ignores, and is in the way, as it is', async ({ ground }) => {
+    ground.commit(ground.top, { '.gitignore': '*.env\nout\n', 'dir/f': 'f\n' })
+    const place = placeOf(ground, 'task')
+    await ground.place('task')
+    const head = ground.commit(place.path, { 'w.txt': 'w\n' })
+    const path = await ground.place('t1')
+    rmSync(join(path, 'dir'), { recursive: true })
+    ground.write({ 'my.env': 'landed\n', 'out/x': 'landed\n', dir: 'now a file\n' }, path)
+    ground.in(path, 'add', '-A', '-f')
+    ground.in(path, 'commit', '-q', '-m', 'work')
+    const onto = await ground.land('t1', ground.in(path, 'rev-parse', 'HEAD'))
+    for (const [mine, named] of [
+      ['my.env', 'my.env'],
+      ['out', 'out'],
+      ['out/x/mine', 'out/x'],
+      ['dir/mine.env', 'dir'],
+    ] as const) {
+      ground.write({ [mine]: 'only I have this\n' }, place.path)
+      const before = ground.seen(place.path)
+      await expect(ground.git.rebase(place, onto, 'task')).rejects.toThrow(new RegExp(`in the way of what landed: ${named}\\.`))
+      expect([ground.seen(place.path), ground.tip(place.branch)]).toEqual([before, head])
+      rmSync(join(place.path, mine.startsWith('out') ? 'out' : mine), { recursive: true })
+    }
+    expect(await ground.git.rebase(place, onto, 'task')).toMatchObject({ result: 'rebased' })
+    expect([ground.in(place.path, 'status', '--porcelain'), readFileSync(join(place.path, 'dir'), 'utf8')]).toEqual(['', 'now a file\n'])
+  })
+
+  test('[GR2] that git gives up in the middle of moves nothing, and is forgotten', async ({ ground }) => {
+    ground.commit(ground.top, { '.gitattributes': '*.last filter=only\n' })
+    const { place, head } = await behind(ground)
+    const onto = await ground.land('t2', await ground.work('t2', { 'q.last': 'x\n' }))
+    const notThere = `case "$PWD" in '${place.path}') exit 1;; *) cat;; esac`
+    for (const [key, value] of Object.entries({ smudge: notThere, clean: 'cat', required: 'true' }))
+      ground.run('config', '--global', `filter.only.${key}`, value)
+    await expect(ground.git.rebase(place, onto, 'task')).rejects.toThrow(/q\.last/)
+    expect([ground.tip(place.branch), ground.in(place.path, 'status', '--porcelain')]).toEqual([head, ''])
+    expect(ground.run('for-each-ref', 'refs/signalbox/build')).toBe('')
+  })
+
+  test('[GR3] takes nothing that is left of an earlier one for its own', async ({ ground }) => {
+    const { place, head, onto } = await behind(ground)
+    ground.write({ 'new/n.txt': 'in the way\n' }, place.path)
+    await expect(ground.git.rebase(place, onto, 'task')).rejects.toThrow(/new\/n\.txt/)
+    rmSync(join(place.path, 'new'), { recursive: true })
+    // The worker does it alone, and more lands.
+    ground.in(place.path, 'merge', '-q', '--no-edit', onto)
+    const merged = ground.in(place.path, 'rev-parse', 'HEAD')
+    // What the one that failed had made, as if it had been kept.
+    const made = ground.run('commit-tree', `${merged}^{tree}`, '-p', onto, '-m', 'made')
+    const hash = createHash('sha256').update(place.branch).digest('hex').slice(0, 16)
+    for (const name of [hash, `${hash}-${head.slice(0, 12)}`]) ground.run('update-ref', `refs/signalbox/build/rebase-${name}`, made)
+    const newest = await ground.land('t2', await ground.work('t2', { 'newer.txt': 'newer\n' }))
+    expect(await ground.git.rebase(place, newest, 'task')).toEqual({ result: 'rebased', head: ground.tip(place.branch) })
+    expect(ground.run('merge-base', newest, place.branch)).toBe(newest)
+    const files = ground.in(place.path, 'ls-files').split('\n')
+    expect(files).toEqual(expect.arrayContaining(['newer.txt', 'w.txt', 'new/n.txt']))
+    expect(ground.run('for-each-ref', '--contains', merged, 'refs/signalbox/rescue')).not.toBe('')
+    expect([ground.in(place.path, 'status', '--porcelain'), ground.run('for-each-ref', 'refs/signalbox/build')]).toEqual(['', ''])
+  })
+
+  test('[GR3] that was cut off before the branch moved goes on to what landed since', async ({ ground }) => {
+    const { place, onto } = await behind(ground)
+    const lock = join(ground.top, `.git/refs/heads/${place.branch}.lock`)
+    writeFileSync(lock, '')
+    await expect(ground.another(ground.env, 100).rebase(place, onto, 'task')).rejects.toMatchObject({ reason: 'busy' })
+    rmSync(lock)
+    expect(ground.in(place.path, 'status', '--porcelain')).not.toBe('')
+    const newest = await ground.land('t2', await ground.work('t2', { 'newer.txt': 'newer\n' }))
+    expect(await ground.git.rebase(place, newest, 'task')).toMatchObject({ result: 'rebased' })
+    expect(ground.run('merge-base', newest, place.branch)).toBe(newest)
+    expect(commits(ground, newest, place)).toEqual(['Bea first', 'ann work'])
+    expect(ground.in(place.path, 'status', '--porcelain')).toBe('')
   })
 
   test('[GR3] that is cut off at any git command is repeated to the same end, without a hook', async ({ ground }) => {

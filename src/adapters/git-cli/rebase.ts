@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
 import { GitRefusal, type Place, type Rebased } from '../../ports/git.ts'
 import { checkoutOf } from './deliver.ts'
+import { kindOf, type Move, moveOf, NONE, takeBack } from './half-way.ts'
 import { keptRef, moveRefs } from './line.ts'
 import type { Repo } from './place.ts'
-import { commitAt, type Found, isAncestor } from './repo.ts'
+import { commitAt, type Found, isAncestor, refs } from './repo.ts'
 import { saveCommit } from './rescue.ts'
 import { type At, LONG_MS, type Open } from './run.ts'
 import type { Scratches } from './scratch.ts'
@@ -25,21 +26,71 @@ export interface Rebasing {
 export async function rebase(place: Place, it: Rebasing): Promise<Rebased> {
   const { open, repo, found, onto } = it
   const ref = `refs/heads/${place.branch}`
-  const name = `rebase-${createHash('sha256').update(place.branch).digest('hex').slice(0, 16)}`
   const head = await commitAt(repo, ref)
   if (!head) throw new GitRefusal('missing', `${repo.cwd} has no branch "${place.branch}".`)
   const here = await checkoutOf(open, repo, place, found, ref)
-  const kept = await commitAt(repo, keptRef(name))
-  if (here && kept && (await isLaid(here.at, kept))) return moved(it, { ref, name, head, to: kept })
+  const name = nameOf(place.branch)
+  // What an earlier attempt made of another head is none of this one's.
+  const kept = `${keptRef(name)}-${head.slice(0, 12)}`
+  const laid = await leftBy(repo, name, kept)
+  if (here && laid && (await isLaid(here.at, laid))) {
+    const done = await moved(it, { ref, kept, head, to: laid })
+    // More can have landed since.
+    return (await isAncestor(repo, onto, laid)) ? done : rebase(place, it)
+  }
   if (here) await requireClean(here.at)
   if (await isAncestor(repo, onto, head)) return { result: 'even', head }
   const made = await awayFromAll(it, name, head, (at) => replayed(at, onto))
   if ('files' in made) return { result: 'conflict', ...made }
-  const refused = await moveRefs(repo, [[keptRef(name), `update ${keptRef(name)} ${made.commit}`]], it.lockWaitMs)
-  if (refused !== undefined) throw new GitRefusal('failed', `${keptRef(name)} cannot be written in ${repo.cwd}: ${refused}`)
+  const files = here && { at: here.at, move: await moveOf(here.at, head, made.commit) }
+  if (files) await requireRoom(files.at, files.move)
+  const refused = await moveRefs(repo, [[kept, `update ${kept} ${made.commit}`]], it.lockWaitMs)
+  if (refused !== undefined) throw new GitRefusal('failed', `${kept} cannot be written in ${repo.cwd}: ${refused}`)
   await saveCommit(repo, head, place.branch, it.rescueAs)
-  if (here) await here.at.git(['read-tree', '-m', '-u', head, made.commit], { checkout: true, timeoutMs: LONG_MS })
-  return moved(it, { ref, name, head, to: made.commit })
+  if (files) await lay(files.at, files.move).catch((error) => forgotten(repo, kept, error))
+  return moved(it, { ref, kept, head, to: made.commit })
+}
+
+function nameOf(branch: string): string {
+  return `rebase-${createHash('sha256').update(branch).digest('hex').slice(0, 16)}`
+}
+
+/** What this very head was rebased to by an attempt that was cut off. Those of other heads are over. */
+async function leftBy(repo: Repo, name: string, kept: string): Promise<string | undefined> {
+  const left = await refs(repo, [`${keptRef(name)}*`])
+  for (const [ref, { commit }] of left) if (ref && ref !== kept) await repo.ask(['update-ref', '-d', ref, commit])
+  return left.get(kept)?.commit
+}
+
+async function lay(at: At, move: Move): Promise<void> {
+  const { failed } = await at.tried(['read-tree', '-m', '-u', move.from, move.to], { checkout: true, timeoutMs: LONG_MS })
+  if (failed === undefined) return
+  if (!failed.includes('index.lock')) await takeBack(at, move)
+  throw new GitRefusal('failed', `git read-tree in ${at.cwd}: ${failed}`)
+}
+
+/** Kept, it would be taken later for something that only has to be ended. */
+async function forgotten(repo: Repo, kept: string, error: unknown): Promise<never> {
+  await repo.ask(['update-ref', '-d', kept])
+  throw error
+}
+
+/** Git itself would overwrite what it is told to ignore: a worker's own settings, or what it wrote down. */
+async function requireRoom(at: At, { changes }: Move): Promise<void> {
+  const those = (side: 0 | 1) => new Set(changes.filter(({ modes }) => modes[side] === NONE).map(({ path }) => path))
+  const [added, gone] = [those(0), those(1)]
+  const wanted = new Set([...added].flatMap((path) => path.split('/').map((_, n, parts) => parts.slice(0, n + 1).join('/'))))
+  const inTheWay: string[] = []
+  for (const path of wanted) {
+    const there = await kindOf(at, path)
+    const isFolder = there?.isDirectory()
+    const name = Buffer.from(path, 'latin1').toString()
+    const holdsMore = isFolder && added.has(path) && (await at.line(['ls-files', '--others', '-z', '--', name])) !== ''
+    if (holdsMore || (there && !isFolder && !gone.has(path))) inTheWay.push(name)
+  }
+  if (!inTheWay.length) return
+  const files = inTheWay.slice(0, 5).join(', ')
+  throw new GitRefusal('failed', `In ${at.cwd}, these are in the way of what landed: ${files}. Commit them, or move them away.`)
 }
 
 async function awayFromAll<T>({ open, repo, scratches }: Rebasing, name: string, commit: string, work: (at: At) => Promise<T>): Promise<T> {
@@ -62,10 +113,10 @@ async function replayed(at: At, onto: string): Promise<{ commit: string } | { fi
   return { files }
 }
 
-async function moved(it: Rebasing, { ref, name, head, to }: { ref: string; name: string; head: string; to: string }): Promise<Rebased> {
+async function moved(it: Rebasing, { ref, kept, head, to }: { ref: string; kept: string; head: string; to: string }): Promise<Rebased> {
   const moves: [string, string][] = [
     [ref, `update ${ref} ${to} ${head}`],
-    [keptRef(name), `delete ${keptRef(name)}`],
+    [kept, `delete ${kept}`],
   ]
   const refused = await moveRefs(it.repo, moves, it.lockWaitMs)
   if (refused !== undefined) throw new GitRefusal('busy', `${ref} is moved by somebody else: ${refused}`)

@@ -24,6 +24,9 @@ const PASSED_ON = [
 /** A filter may have to fetch what it fills in. */
 const PASSED_ON_TO_CHECKOUT = ['SSH_AUTH_SOCK', 'HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy', 'NO_PROXY', 'no_proxy']
 
+/** Of a file that is there, even an empty one, git would say on stderr that grafts are deprecated. */
+const NOWHERE = '/dev/null/none'
+
 export const US = {
   GIT_AUTHOR_NAME: 'Signalbox',
   GIT_AUTHOR_EMAIL: 'signalbox@localhost',
@@ -105,6 +108,9 @@ function environmentFor(from: NodeJS.ProcessEnv, { checkout }: Options): Record<
     LC_ALL: 'C',
     GIT_TERMINAL_PROMPT: '0',
     GIT_OPTIONAL_LOCKS: '0',
+    // By either of them a worker could have something else land than the commit that was approved.
+    GIT_NO_REPLACE_OBJECTS: '1',
+    GIT_GRAFT_FILE: NOWHERE,
     // Of a partial clone git fetches what is missing, through whatever its configuration names.
     GIT_ALLOW_PROTOCOL: checkout ? 'https:ssh' : 'none',
   }

@@ -1,6 +1,6 @@
-import { mkdir, rmdir } from 'node:fs/promises'
+import { chmod, lstat, mkdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { addWorktree, exists, foreign, freePlace, outOfTheWay, type Repo } from './place.ts'
+import { addWorktree, freePlace, outOfTheWay, type Repo } from './place.ts'
 import { canonical, find } from './repo.ts'
 import { LONG_MS, type Open } from './run.ts'
 
@@ -20,11 +20,10 @@ export interface Scratches {
   drop(repo: string, name: string): Promise<void>
 }
 
-/** Whatever a check left in it, or a kill made of it: what cannot be made clean is made again. */
+/** Whatever a check or a kill made of it: nobody keeps anything there, so what cannot be made clean is made again. */
 export async function scratch(it: Scratch, commit: string): Promise<void> {
-  const found = await find(it.repo.common, it)
-  if (found.state === 'foreign') throw foreign({ path: it.path, repo: it.repo.cwd })
-  if (found.state === 'present' && (await checkedOut(it, found.admin, commit).catch(() => false))) return
+  const found = await find(it.repo.common, it).catch(() => undefined)
+  if (found?.state === 'present' && (await checkedOut(it, found.admin, commit).catch(() => false))) return
   await dropScratch(it)
   await it.registering(async () => {
     await mkdir(dirname(it.path), { recursive: true, mode: 0o700 })
@@ -41,13 +40,16 @@ async function checkedOut({ open, repo, path, lockWaitMs }: Scratch, admin: stri
   // Not by a reset: a check may have checked out a branch, which would be moved.
   await at.git(['checkout', '--quiet', '--force', '--detach', commit], { checkout: true, timeoutMs: LONG_MS })
   await at.git(['clean', '--quiet', '-ffdx'], { timeoutMs: LONG_MS })
-  return true
+  // What git was told to skip stays as the check left it: it could have the checks of all later works pass.
+  const listed = (await at.git(['ls-files', '-t', '-z'])).toString('latin1').split('\0')
+  return !listed.some((line) => line.startsWith('S '))
 }
 
 export async function dropScratch({ repo, path, root, registering }: Scratch): Promise<void> {
-  const { state, admin } = await find(repo.common, { path })
-  if (state === 'foreign') throw foreign({ path, repo: repo.cwd })
-  if (state === 'present') await outOfTheWay(root, path)
-  else if (await exists(path)) await rmdir(path)
+  const there = await lstat(path).catch(() => undefined)
+  // A folder that may not be read and written can be neither looked at nor moved.
+  if (there?.isDirectory()) await chmod(path, 0o700)
+  const { admin } = await find(repo.common, { path })
+  if (there) await outOfTheWay(root, path)
   if (admin) await registering(async () => repo.git(['worktree', 'remove', '--force', '--force', '--', await canonical(path)]))
 }

@@ -47,6 +47,8 @@ export function ownConfig(checkout: boolean): Setting[] {
     ['core.hooksPath', '/dev/null'],
     ['core.fsmonitor', 'false'],
     ['core.splitIndex', 'false'],
+    // A file beside the commits that says what their trees and parents are, and is believed: as good as a graft to whoever can write it.
+    ['core.commitGraph', 'false'],
     ['submodule.recurse', 'false'],
     ['gc.auto', '0'],
     ['maintenance.auto', 'false'],

@@ -1,0 +1,111 @@
+import { lstat, mkdtemp, rm, rmdir, unlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type At, LONG_MS } from './run.ts'
+
+/** The mode of what is not there. */
+export const NONE = '000000'
+const GITLINK = '160000'
+
+/** What one path is in two commits. The path is in latin1: names of files are bytes. */
+export interface Change {
+  path: string
+  modes: [from: string, to: string]
+  ids: [from: string, to: string]
+}
+
+/** Files of a checkout on their way from one commit to another. */
+export interface Move {
+  from: string
+  to: string
+  changes: Change[]
+  /** Those of the paths that were files, or links, before. */
+  before: Set<string>
+}
+
+export async function moveOf(at: At, from: string, to: string): Promise<Move> {
+  const raw = await at.git(['diff-tree', '-r', '-z', '--no-renames', '--ignore-submodules=none', from, to])
+  const changes = changesIn(raw.toString('latin1'))
+  const files = await Promise.all(changes.map(async ({ path }) => (await kindOf(at, path))?.isDirectory() === false))
+  return { from, to, changes, before: new Set(changes.filter((_, n) => files[n]).map(({ path }) => path)) }
+}
+
+/** `:mode mode id id status NUL path NUL …` */
+function changesIn(raw: string): Change[] {
+  const parts = raw.split('\0')
+  const changes: Change[] = []
+  for (let i = 0; i + 1 < parts.length; i += 2) {
+    const [from = '', to = '', old = '', now = ''] = (parts[i] as string).slice(1).split(' ')
+    changes.push({ path: parts[i + 1] as string, modes: [from, to], ids: [old, now] })
+  }
+  return changes
+}
+
+/**
+ * After git gave up in the middle: what it had written by then would look like the person's own changes. Only what is as `to` has
+ * it goes back; whatever else is in a file is somebody's.
+ */
+export async function takeBack(at: At, move: Move): Promise<void> {
+  if (await onlyTheBranchStayed(at, move)) {
+    await at.ask(['read-tree', '-m', '-u', move.to, move.from], { checkout: true, timeoutMs: LONG_MS })
+    return
+  }
+  const files = move.changes.filter(({ modes }) => !modes.includes(GITLINK))
+  const [other, staged] = await Promise.all([notAsTo(at, files), stagedSince(at, move.from)])
+  for (const { path, modes } of files) {
+    if (modes[0] !== NONE || move.before.has(path)) continue
+    if (!other.has(path)) await unlink(onDisk(at, path)).catch(() => {})
+    await removeEmpty(at, path)
+  }
+  const lost: string[] = []
+  for (const { path, modes } of files) {
+    const mayGoBack = modes[0] !== NONE && move.before.has(path) && !staged.has(path)
+    const arrived = modes[1] !== NONE && !other.has(path)
+    if (mayGoBack && (arrived || !(await kindOf(at, path)))) lost.push(path)
+  }
+  if (!lost.length) return
+  const input = Buffer.from(lost.map((path) => `${path}\0`).join(''), 'latin1')
+  await at.ask(['checkout-index', '--force', '--index', '-z', '--stdin'], { input, checkout: true, timeoutMs: LONG_MS })
+}
+
+/** Files and index are there, and then the ref could not be written. */
+async function onlyTheBranchStayed(at: At, { from, to }: Move): Promise<boolean> {
+  const [staged, head] = await Promise.all([at.ask(['write-tree']), at.ask(['rev-parse', '--verify', 'HEAD'])])
+  return staged !== undefined && head === from && staged === (await at.line(['rev-parse', '--verify', `${to}^{tree}`]))
+}
+
+/** By an index that knows nothing but these: git reads them, with their filters and line ends. */
+async function notAsTo(at: At, files: Change[]): Promise<Set<string>> {
+  const folder = await mkdtemp(join(tmpdir(), 'signalbox-index-'))
+  try {
+    const run = { env: { GIT_INDEX_FILE: join(folder, 'index') }, timeoutMs: LONG_MS }
+    const wanted = files.filter(({ modes }) => modes[1] !== NONE).map(({ path, modes, ids }) => `${modes[1]} ${ids[1]}\t${path}\0`)
+    await at.git(['update-index', '-z', '--index-info'], { ...run, input: Buffer.from(wanted.join(''), 'latin1') })
+    await at.ask(['update-index', '-q', '--refresh'], run)
+    return pathsIn(await at.git(['diff-files', '--name-only', '-z'], run))
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+async function stagedSince(at: At, commit: string): Promise<Set<string>> {
+  return pathsIn(await at.git(['diff-index', '--cached', '--name-only', '--no-renames', '-z', commit]))
+}
+
+/** The folders above it that hold nothing now: one of them can be where a file was. */
+async function removeEmpty(at: At, path: string): Promise<void> {
+  const parts = path.split('/').slice(0, -1)
+  for (; parts.length; parts.pop()) await rmdir(onDisk(at, parts.join('/'))).catch(() => {})
+}
+
+export function kindOf(at: At, path: string) {
+  return lstat(onDisk(at, path)).catch(() => undefined)
+}
+
+function pathsIn(listed: Buffer): Set<string> {
+  return new Set(listed.toString('latin1').split('\0').filter(Boolean))
+}
+
+function onDisk(at: At, path: string): Buffer {
+  return Buffer.concat([Buffer.from(`${at.cwd}/`), Buffer.from(path, 'latin1')])
+}
