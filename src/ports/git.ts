@@ -77,6 +77,8 @@ export interface DiffRequest {
   /** A ref in full that the work follows: what came from there since is not its own. Without it, or when they have nothing in common, `from` holds. */
   follows?: string
   path?: string
+  /** Only what is committed: what would be merged. */
+  committed?: boolean
   /** Cut after so many bytes. */
   bytes: number
 }
@@ -196,10 +198,10 @@ export interface Git {
   remove(place: Place, rescueAs: string): Promise<{ rescue: Rescue | undefined }>
   /** `from`: a commit, or a ref in full. */
   state(place: Place, from: string): Promise<WorkState>
-  /** What is not committed too. Of a place that is gone: what its branch has. */
+  /** What is not committed too, unless it is not asked for. Of a place that is gone: what its branch has. */
   diff(place: Place, request: DiffRequest): Promise<Diff>
-  /** Undefined when there is no such file inside the place. */
-  file(place: Place, path: string, bytes: number): Promise<FileText | undefined>
+  /** Undefined when there is no such file inside the place; `committed`: on its branch. */
+  file(place: Place, path: string, bytes: number, committed?: boolean): Promise<FileText | undefined>
   /** Undefined when there is nothing that is not committed. What git ignores is not saved. */
   rescue(place: Place, as: string): Promise<Rescue | undefined>
   /** Newest first. */

@@ -2,6 +2,7 @@ import { constants } from 'node:fs'
 import { lstat, open, opendir, readlink, realpath } from 'node:fs/promises'
 import { isAbsolute, join, relative, sep } from 'node:path'
 import type { FileText } from '../../ports/git.ts'
+import type { At } from './run.ts'
 
 /** A file below `top`, wherever links lead; git's own folder is not part of the work. */
 export async function fileBelow(top: string, path: string, bytes: number): Promise<FileText | undefined> {
@@ -22,6 +23,16 @@ export async function fileBelow(top: string, path: string, bytes: number): Promi
   } finally {
     await handle.close()
   }
+}
+
+/** A file as a ref has it: what is in somebody's folder has no part in it. */
+export async function fileOn(repo: At, ref: string, path: string, bytes: number): Promise<FileText | undefined> {
+  if (path === '' || path.includes('\0') || isAbsolute(path)) return undefined
+  const name = `${ref}:${path.replace(/^(?:\.\/)+/, '')}`
+  if ((await repo.ask(['cat-file', '-t', name])) !== 'blob') return undefined
+  const size = Number(await repo.line(['cat-file', '-s', name]))
+  const content = await repo.git(['cat-file', 'blob', name], { cutAfter: bytes })
+  return { bytes: content.subarray(0, bytes), size, cut: size > bytes }
 }
 
 function isBelow(root: string, path: string): boolean {

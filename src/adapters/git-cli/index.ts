@@ -3,7 +3,7 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { type Git, GitRefusal, type Place } from '../../ports/git.ts'
 import { deliver } from './deliver.ts'
 import { diffOfBranch, diffOfPlace, forkOf } from './diff.ts'
-import { fileBelow, sizeOf } from './files.ts'
+import { fileBelow, fileOn, sizeOf } from './files.ts'
 import { follow } from './follow.ts'
 import { build, keyOf, land, lineHead, type Seen } from './line.ts'
 import { ensure } from './merge.ts'
@@ -104,11 +104,15 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
       if (request.follows !== undefined) checkRevision(request.follows)
       const { repo, state, admin } = await found(place)
       if (state === 'foreign') throw foreign(place)
-      const present = state === 'present' && admin ? { at: await open(place.path), admin } : undefined
+      const present = !request.committed && state === 'present' && admin ? { at: await open(place.path), admin } : undefined
       const from = await forkOf(present?.at ?? repo, present ? 'HEAD' : `refs/heads/${place.branch}`, request)
       return present ? diffOfPlace(present.at, present.admin, { ...request, from }) : diffOfBranch(repo, place, { ...request, from })
     },
-    file: async (place, path, bytes) => ((await found(place)).state === 'present' ? fileBelow(place.path, path, bytes) : undefined),
+    file: async (place, path, bytes, committed) => {
+      const { repo, state } = await found(place)
+      if (committed) return fileOn(repo, `refs/heads/${place.branch}`, path, bytes)
+      return state === 'present' ? fileBelow(place.path, path, bytes) : undefined
+    },
     rescue: async (place, as) => {
       rescuesUnder(as)
       return at(place, async () => rescue(open, place, await present(place), as))

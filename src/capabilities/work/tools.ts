@@ -24,7 +24,7 @@ const FilePath = text(1_000).describe('Below the worktree')
 export const diff = defineTool({
   name: 'diff_get',
   title: 'Read the changes of a task',
-  description: 'What a task changed since it began, what is not committed too, as a list of files and a patch.',
+  description: 'What a task changed since it began, as a list of files and a patch. What is not committed too, unless it is in REVIEW.',
   input: z.strictObject({
     task_id: TaskId,
     path: FilePath.optional(),
@@ -44,9 +44,9 @@ export const diff = defineTool({
   async look(ctx, input) {
     const found = await readable(ctx, input.task_id)
     if ('body' in found) return found
-    const { row, place, from } = found
+    const { row, place, from, committed } = found
     const follows = row.base_from === null ? undefined : `refs/heads/${row.base_branch}`
-    const result = await asked(() => ctx.ports.git.diff(place, { from, follows, path: input.path, bytes: input.max_bytes }))
+    const result = await asked(() => ctx.ports.git.diff(place, { from, follows, committed, path: input.path, bytes: input.max_bytes }))
     if ('body' in result) return result
     const { files, text: patch, cut } = result
     return { task_id: row.task_id, branch: row.branch, base_commit: from, files, patch, cut }
@@ -56,7 +56,7 @@ export const diff = defineTool({
 export const readFile = defineTool({
   name: 'file_read',
   title: 'Read a file of a task',
-  description: 'A file as it is in the worktree of a task now.',
+  description: 'A file as it is in the worktree of a task now; of a task in REVIEW, as it is committed.',
   input: z.strictObject({ task_id: TaskId, path: FilePath, max_bytes: z.int().min(1).max(MOST_BYTES).default(100_000) }),
   output: z.strictObject({
     task_id: TaskId,
@@ -72,8 +72,8 @@ export const readFile = defineTool({
   async look(ctx, input) {
     const found = await readable(ctx, input.task_id)
     if ('body' in found) return found
-    const { row, place } = found
-    const file = await asked(async () => (await ctx.ports.git.file(place, input.path, input.max_bytes)) ?? noFile(input.path))
+    const { row, place, committed } = found
+    const file = await asked(async () => (await ctx.ports.git.file(place, input.path, input.max_bytes, committed)) ?? noFile(input.path))
     if ('body' in file) return file
     const content = decoded(file.bytes, file.cut)
     return { task_id: row.task_id, path: input.path, ...content, size_bytes: file.size, cut: file.cut }
@@ -234,12 +234,21 @@ async function requireWork(tx: RunContext['tx'], taskId: string): Promise<{ task
 }
 
 /** A deleted task's work too: it may have to be saved. */
-async function readable(ctx: LookContext, taskId: string): Promise<{ row: WorkRow; place: Place; from: string } | Refusal> {
+interface Readable {
+  row: WorkRow
+  place: Place
+  from: string
+  committed: boolean
+}
+
+async function readable(ctx: LookContext, taskId: string): Promise<Readable | Refusal> {
   const { task, row } = await requireWork(ctx.view, taskId)
   const denied = await checkMayReadFiles(ctx.view, ctx.principal, task)
   if (denied) return denied
   const place = await placeOf(ctx.view, row)
-  return place && row.base_commit ? { row, place, from: row.base_commit } : notMade(task)
+  // What is reviewed is what would be merged, whatever lies in the worktree beside it.
+  const committed = task.status === 'REVIEW'
+  return place && row.base_commit ? { row, place, from: row.base_commit, committed } : notMade(task)
 }
 
 function notMade(task: TaskRow): Refusal {

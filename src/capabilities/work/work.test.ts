@@ -181,6 +181,25 @@ describe('what is in it', () => {
     expect(await app.owner.refused('diff_get', { task_id: task.id })).toMatchObject({ code: 'RESOURCE_NOT_FOUND' })
   })
 
+  test('[W13] of work in review, what is committed and nothing that lies beside it', async ({ app, ground }) => {
+    const { task, path } = await ground.work()
+    writeFileSync(join(path, 'b.txt'), 'bad\n')
+    ground.commit(path)
+    writeFileSync(join(path, 'b.txt'), 'good\n')
+    const seen = async () => {
+      const { patch } = await app.owner.call('diff_get', { task_id: task.id })
+      const { content, size_bytes } = await app.owner.call('file_read', { task_id: task.id, path: './b.txt', max_bytes: 3 })
+      return [/^\+(\w+)/m.exec(patch.slice(patch.indexOf('@@')))?.[1], content, size_bytes]
+    }
+    expect(await seen()).toEqual(['good', 'goo', 5])
+    for (const status of ['IN_PROGRESS', 'REVIEW']) await app.owner.call('task_move', { task_id: task.id, status })
+    expect(await seen()).toEqual(['bad', 'bad', 4])
+    for (const outside of ['../a.txt', '/etc/passwd', '.git/config', 'none', ''])
+      expect(['RESOURCE_NOT_FOUND', 'INVALID_INPUT']).toContain(
+        (await app.owner.refused('file_read', { task_id: task.id, path: outside })).code,
+      )
+  })
+
   test('[W5] files, as text where they are', async ({ app, ground }) => {
     const { task, path } = await ground.work()
     writeFileSync(join(path, 'pic'), Buffer.from([0, 255, 1]))
