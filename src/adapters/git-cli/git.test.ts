@@ -798,6 +798,30 @@ describe('what is in a place', () => {
     expect((await refusal(begins('remote', { base: 'nothing' }))).reason).toBe('missing')
   })
 
+  test('[G15] is told also while it is made and taken away: how it is, or that git will not say', async ({ ground }) => {
+    const place = await ground.made()
+    let over = false
+    const looking = async () => {
+      const seen = new Set<string>()
+      while (!over)
+        seen.add(
+          await ground.git.state(place, place.from).then(
+            ({ state }) => state,
+            (error) => (error instanceof GitRefusal ? error.reason : `${error}`),
+          ),
+        )
+      return [...seen]
+    }
+    const looks = [looking(), looking()]
+    for (let n = 0; n < 6; n++) {
+      await ground.git.remove(place, 'x')
+      await ground.git.add(place)
+    }
+    over = true
+    const seen = new Set((await Promise.all(looks)).flat())
+    expect([...seen].filter((what) => !['present', 'missing', 'foreign', 'failed'].includes(what))).toEqual([])
+  })
+
   test('[G15] its size, and whether anything happened', async ({ ground }) => {
     const place = await ground.made()
     const before = await ground.git.state(place, place.from)

@@ -52,7 +52,8 @@ export async function find(common: string, place: Pick<Place, 'path'>): Promise<
   if (!kind) return { state: 'missing', admin, common }
   if (!kind.isDirectory()) return { state: 'foreign', admin, common }
   if (admin && target === admin) return { state: 'present', admin, common }
-  return { state: (await readdir(path)).length === 0 ? 'missing' : 'foreign', admin, common }
+  // Taken away just now it has no files either.
+  return { state: (await readdir(path).catch(() => [])).length === 0 ? 'missing' : 'foreign', admin, common }
 }
 
 async function adminOf(common: string, path: string): Promise<string | undefined> {
