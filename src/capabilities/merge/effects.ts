@@ -68,7 +68,11 @@ export const followLine = defineEffect({
 /** What has landed has landed, whatever keeps the branch from following it. */
 async function follow(ctx: EffectContext, line: LineOf): Promise<{ behind: number; reason: string | null }> {
   try {
-    const followed = await ctx.ports.git.follow(line)
+    const { git } = ctx.ports
+    let followed = await git.follow(line)
+    // What people committed after the last landing is taken in now: else branch and line stay apart until something else lands.
+    if (followed.state === 'behind' && followed.why === 'moved' && (await git.line(line)).state === 'ready')
+      followed = await git.follow(line)
     return followed.state === 'even' ? { behind: 0, reason: null } : { behind: followed.by, reason: followed.message.slice(0, 2_000) }
   } catch (error) {
     if (!(error instanceof GitRefusal)) throw error

@@ -301,6 +301,24 @@ describe('what lands', () => {
     expect(await at.task(innocent)).toMatchObject({ status: 'REVIEW', attention: 'human' })
   })
 
+  test('[ML6] is followed by a branch on which somebody has committed since', async () => {
+    const at = await ground()
+    writeFileSync(join(at.top, 'a.txt'), 'mine\n')
+    const theirs = () => at.git(at.top, 'commit', '-q', '-a', '-m', 'theirs')
+    const [first, second] = [await at.handedIn('one.txt'), await at.handedIn('two.txt')]
+    await at.approve(first)
+    expect(await at.line()).toMatchObject({ behind: 1 })
+    theirs()
+    expect(await at.app.owner.call('repo_sync', { repo_id: at.repo })).toMatchObject({ branches: [{ target: 'main', behind: 0 }] })
+    expect(at.files('main')).toEqual(['a.txt', 'one.txt'])
+    at.runner.beforeCheck = () => writeFileSync(join(at.top, 'a.txt'), 'mine again\n')
+    await at.approve(second)
+    theirs()
+    await at.app.owner.call('repo_sync', { repo_id: at.repo })
+    expect([at.files('main'), at.git(at.top, 'show', 'main:a.txt')]).toEqual([['a.txt', 'one.txt', 'two.txt'], 'mine again'])
+    expect(at.git(at.top, 'rev-parse', 'main')).toBe(at.git(at.top, 'rev-parse', LINE))
+  })
+
   test('[V7] is what was handed in: what was committed later is approved only by name', async () => {
     const at = await ground()
     const work = await at.handedIn('one.txt')
