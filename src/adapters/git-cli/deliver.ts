@@ -3,11 +3,12 @@ import { lstat, mkdir, mkdtemp, open as openFile, readlink, realpath, rename, rm
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { type Delivery, GitRefusal, type Place } from '../../ports/git.ts'
+import { checkedOutBeside } from './heads.ts'
 import { freeLocks } from './lock-files.ts'
 import { commitOf, lockOf, madeBefore } from './merge.ts'
-import { freePlace, type Repo } from './place.ts'
+import { freePlace } from './place.ts'
 import { commitAt, type Found } from './repo.ts'
-import type { At, Open } from './run.ts'
+import type { At, Repo } from './run.ts'
 
 /** Its worker commits meanwhile, over and over. */
 const TRIES = 10
@@ -17,14 +18,7 @@ const PART = /^[A-Za-z0-9._-]{1,100}$/
  * One commit with one file on the branch of a place. File and index come before the branch moves: cut off in between, there is a
  * staged file that the next attempt commits. The other way round the worker's next commit would take the file back.
  */
-export async function deliver(
-  open: Open,
-  repo: Repo,
-  place: Place,
-  found: Found,
-  delivery: Delivery,
-  lockWaitMs: number,
-): Promise<{ commit: string }> {
+export async function deliver(repo: Repo, place: Place, found: Found, delivery: Delivery, lockWaitMs: number): Promise<{ commit: string }> {
   checkPath(delivery.path)
   const ref = `refs/heads/${place.branch}`
   for (let tries = 0; tries < TRIES; tries++) {
@@ -33,7 +27,7 @@ export async function deliver(
     const [before] = await madeBefore(repo, delivery.trailers, head)
     if (before) return { commit: before.commit }
     const blob = await repo.line(['hash-object', '-w', '--stdin'], { input: delivery.text })
-    const here = await checkoutOf(open, repo, place, found, ref)
+    const here = await checkoutOf(repo, place, found, ref)
     if (here) await lay(repo, place, { ...here, blob }, delivery, lockWaitMs)
     const commit = await commitOf(repo, delivery, undefined, await treeWith(repo, head, delivery.path, blob), [head])
     await freeLocks([lockOf(repo, ref)], [repo.cwd, repo.common], lockWaitMs)
@@ -44,20 +38,14 @@ export async function deliver(
 }
 
 /** Undefined when it is checked out nowhere: then only the branch has to be moved. */
-export async function checkoutOf(open: Open, repo: Repo, place: Place, { state, admin }: Found, ref: string) {
+export async function checkoutOf(repo: Repo, place: Place, { state, admin }: Found, ref: string) {
   if (state === 'foreign') throw new GitRefusal('foreign', `${place.path} is there, but is no worktree of ${place.repo}.`)
   const own = state === 'present' ? await realpath(place.path) : undefined
-  const listed = (await repo.git(['worktree', 'list', '--porcelain', '-z'])).toString()
-  for (const one of listed.split('\0\0')) {
-    const fields = one.split('\0')
-    const at = fields.find((field) => field.startsWith('worktree '))?.slice('worktree '.length) ?? ''
-    const real = await realpath(at).catch(() => undefined)
-    // Git goes on naming one whose folder is gone. Moved under another checkout, its next commit would take the file back.
-    if (real && real !== own && fields.includes(`branch ${ref}`))
-      throw new GitRefusal('busy', `${place.branch} is checked out in ${at}, too. Check out another branch there.`)
-  }
+  const beside = await checkedOutBeside(repo, ref, own)
+  // Moved under another checkout, its next commit would take the file back.
+  if (beside) throw new GitRefusal('busy', `${place.branch} is checked out in ${beside}, too. Check out another branch there.`)
   if (!own || !admin) return undefined
-  const at = await open(place.path)
+  const at = await repo.checkout(place.path, admin)
   // In the middle of a rebase the branch is moved when that ends: what came in between would be lost, or keep it from ending.
   if ((await at.ask(['symbolic-ref', '--quiet', 'HEAD'])) !== ref)
     throw new GitRefusal('busy', `${place.path} is not on ${place.branch} now: a rebase is in progress, or something else is checked out.`)

@@ -1,15 +1,15 @@
 import type { Diff, DiffRequest, Place } from '../../ports/git.ts'
 import { GitRefusal } from '../../ports/git.ts'
 import { commitAt } from './repo.ts'
-import type { At, Options } from './run.ts'
+import type { At, Open, Options } from './run.ts'
 import { type Snapshot, snapshot } from './tree.ts'
 
 const MOST_FILES = 5_000
 const COMMON = ['diff-tree', '-r', '--find-renames', '--no-ext-diff', '--no-textconv', '--no-color', '--submodule=short']
 
 /** Of the files in a place, committed or not. */
-export function diffOfPlace(at: At, admin: string, request: DiffRequest): Promise<Diff> {
-  return snapshot(at, admin, 'forgotten', async ({ tree, large }, run) => {
+export function diffOfPlace(open: Open, at: At, admin: string, request: DiffRequest): Promise<Diff> {
+  return snapshot(open, at, admin, 'forgotten', async ({ tree, large }, run) => {
     const diff = await between(at, request, tree, run)
     return { ...diff, files: [...diff.files.filter(({ path }) => !large.some((one) => one.path === path)), ...unread(large, request.path)] }
   })

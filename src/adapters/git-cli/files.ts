@@ -40,6 +40,10 @@ function isBelow(root: string, path: string): boolean {
   return parts[0] !== '' && parts[0] !== '..' && !isAbsolute(parts[0] ?? '') && !parts.some((part) => part.toLowerCase() === '.git')
 }
 
+export async function exists(path: string): Promise<boolean> {
+  return (await lstat(path).catch(() => undefined)) !== undefined
+}
+
 /** As the disk counts it; what has several names counts once. */
 export async function sizeOf(folder: string): Promise<number> {
   const seen = new Set<number>()

@@ -1,12 +1,15 @@
-import { lstat, readdir, readFile, realpath } from 'node:fs/promises'
-import { dirname, join, resolve } from 'node:path'
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import { type Followed, GitRefusal, type LineOf } from '../../ports/git.ts'
+import { filtersIn } from './config.ts'
+import { exists } from './files.ts'
 import { type Change, moveOf, takeBack } from './half-way.ts'
+import { DETACHED, headsOf } from './heads.ts'
 import { moveRefs } from './line.ts'
 import { mergedTree } from './merge.ts'
-import { exists, type Repo } from './place.ts'
 import { isAncestor, lineRef, tips } from './repo.ts'
-import { type At, LONG_MS, type Open } from './run.ts'
+import { type At, LONG_MS, type Repo } from './run.ts'
+import { smallFileOrNone } from './small-file.ts'
 
 type Why = Extract<Followed, { state: 'behind' }>['why']
 type Held = { why: Why; at: string | null; message: string }
@@ -24,13 +27,15 @@ const IN_PROGRESS = {
 const LOCKS = ['index.lock', 'HEAD.lock']
 const MOST_NAMED = 5
 const GITLINK = '160000'
+/** What git says of an attribute that has no value. */
+const NO_FILTER = new Set(['unspecified', 'set', 'unset'])
 
-export async function follow(open: Open, repo: Repo, of: LineOf, lockWaitMs: number): Promise<Followed> {
+export async function follow(repo: Repo, of: LineOf, lockWaitMs: number): Promise<Followed> {
   const [now, checkouts] = await Promise.all([tips(repo, of.target), checkoutsOf(repo, of.target)])
   const { line, local } = now
   if (!line || line === local) return { state: 'even' }
   if (!local && !of.base) throw new GitRefusal('missing', `${repo.cwd} has no branch "${of.target}". ${byHand('git branch', of)}`)
-  const held = await tryTo(open, repo, of, { line, local }, checkouts, lockWaitMs)
+  const held = await tryTo(repo, of, { line, local }, checkouts, lockWaitMs)
   if (!held) return { state: 'even' }
   // Somebody else was faster: another of us, or the person.
   const then = (await tips(repo, of.target)).local
@@ -44,14 +49,14 @@ interface Step {
   local: string | undefined
 }
 
-async function tryTo(open: Open, repo: Repo, of: LineOf, step: Step, checkouts: Checkout[], lockWaitMs: number): Promise<Held | undefined> {
+async function tryTo(repo: Repo, of: LineOf, step: Step, checkouts: Checkout[], lockWaitMs: number): Promise<Held | undefined> {
   const { line, local } = step
   const [first, second] = checkouts
   if (first && second) {
     const message = `${of.target} is checked out in ${first.path} and in ${second.path}. Check out another branch in one of them, then sync.`
     return { why: 'busy', at: first.path, message }
   }
-  if (first) return (await atWork(of, first)) ?? (local ? inCheckout(open, repo, of, first, { line, local }) : unborn(of, first))
+  if (first) return (await atWork(of, first)) ?? (local ? inCheckout(repo, of, first, { line, local }) : unborn(of, first))
   if (local && !(await isAncestor(repo, local, line))) return wentOn(repo, of, { line, local }, null)
   const ref = `refs/heads/${of.target}`
   const refused = await moveRefs(repo, [[ref, `update ${ref} ${line} ${local ?? '0'.repeat(line.length)}`]], lockWaitMs)
@@ -68,60 +73,12 @@ interface Checkout {
 }
 
 async function checkoutsOf(repo: Repo, target: string): Promise<Checkout[]> {
-  const heads = (await headsRead(repo)) ?? (await headsListed(repo))
-  const found = heads.map(async ({ path, admin, head }): Promise<Checkout | undefined> => {
+  const found = (await headsOf(repo)).map(async ({ path, admin, head }): Promise<Checkout | undefined> => {
     const isThere = head === `refs/heads/${target}`
     const waits = head === DETACHED && admin !== undefined && (await namesBranch(admin, target))
     return isThere || waits ? { path, admin, doing: admin && (await inProgress(admin)) } : undefined
   })
   return (await Promise.all(found)).filter((one) => one !== undefined)
-}
-
-const DETACHED = 'detached'
-
-interface Head {
-  path: string
-  admin: string | undefined
-  /** The ref in full that is checked out. */
-  head: string
-}
-
-/** Of a hundred worktrees git takes long to say it. Undefined where its files are not those we know. */
-async function headsRead(repo: Repo): Promise<Head[] | undefined> {
-  if (repo.common !== join(repo.cwd, '.git')) return undefined
-  const folder = join(repo.common, 'worktrees')
-  const ids = await readdir(folder).catch(() => [])
-  const read = async (admin: string): Promise<Head | undefined> => {
-    const file = join(admin, 'HEAD')
-    const text = (await readFile(file, 'utf8').catch(() => '')).trim()
-    const isLink = text.startsWith('ref: ') || (await lstat(file).catch(() => undefined))?.isSymbolicLink() !== false
-    // A link is an old kind of symbolic ref; this name is what other stores of refs leave there.
-    if ((isLink && !text.startsWith('ref: refs/')) || text === 'ref: refs/heads/.invalid') return undefined
-    const head = isLink ? text.slice('ref: '.length) : DETACHED
-    if (admin === repo.common) return { path: repo.cwd, admin, head }
-    const link = resolve(admin, (await readFile(join(admin, 'gitdir'), 'utf8').catch(() => '')).trim())
-    return { path: dirname(link), admin: (await exists(link)) ? admin : undefined, head }
-  }
-  const all = await Promise.all([repo.common, ...ids.map((id) => join(folder, id))].map(read))
-  const known = all.filter((one) => one !== undefined)
-  return known.length === all.length ? known : undefined
-}
-
-async function headsListed(repo: Repo): Promise<Head[]> {
-  const listed = (await repo.git(['worktree', 'list', '--porcelain', '-z'])).toString()
-  const all = listed.split('\0\0').map((one) => one.split('\0'))
-  const heads = all.map(async (fields, n): Promise<Head> => {
-    const value = (name: string) => fields.find((field) => field.startsWith(`${name} `))?.slice(name.length + 1)
-    const path = value('worktree') ?? ''
-    const bare = fields.includes('bare')
-    return { path, admin: n === 0 ? repo.common : await adminAt(path), head: bare ? 'none' : (value('branch') ?? DETACHED) }
-  })
-  return Promise.all(heads)
-}
-
-async function adminAt(path: string): Promise<string | undefined> {
-  const link = await readFile(join(path, '.git'), 'utf8').catch(() => '')
-  return link.startsWith('gitdir: ') ? realpath(resolve(path, link.slice(8).trim())).catch(() => undefined) : undefined
 }
 
 async function inProgress(admin: string): Promise<string | undefined> {
@@ -132,7 +89,7 @@ async function inProgress(admin: string): Promise<string | undefined> {
 /** Its HEAD is detached meanwhile: that it will go back to the branch is only in these. */
 async function namesBranch(admin: string, target: string): Promise<boolean> {
   const files = ['rebase-merge/head-name', 'rebase-apply/head-name', 'rebase-merge/update-refs', 'BISECT_START']
-  const said = await Promise.all(files.map((name) => readFile(join(admin, name), 'utf8').catch(() => '')))
+  const said = await Promise.all(files.map((name) => smallFileOrNone(join(admin, name))))
   return said.some((text) => text.split('\n').some((line) => line === `refs/heads/${target}` || line === target))
 }
 
@@ -152,9 +109,9 @@ function unborn(of: LineOf, { path }: Checkout): Held {
 }
 
 /** It has landed by now: that git says no here must not look as if it had not. */
-async function inCheckout(open: Open, repo: Repo, of: LineOf, { path }: Checkout, step: { line: string; local: string }) {
+async function inCheckout(repo: Repo, of: LineOf, { path, admin = '' }: Checkout, step: { line: string; local: string }) {
   try {
-    return await fastForward(await open(path), repo, of, step)
+    return await fastForward(await repo.checkout(path, admin), repo, of, step)
   } catch (error) {
     if (!(error instanceof GitRefusal) || error.reason !== 'failed') throw error
     const held: Held = { why: 'busy', at: path, message: `${of.target} could not follow: ${error.message}. Mend that, then sync.` }
@@ -173,7 +130,7 @@ async function fastForward(at: At, repo: Repo, of: LineOf, step: { line: string;
   if (on.slice(3).split('...')[0] !== of.target)
     return { why: 'busy', at: at.cwd, message: `Another branch is being checked out in ${at.cwd}. Sync again later.` }
   // First: without its filter a file can look changed that is not.
-  const held = await onlyByHand(at, of, move.changes)
+  const held = await onlyByHand(at, repo, of, move.changes)
   if (held) return held
   if (dirty.length) {
     const message = `In ${at.cwd}, these are changed and not committed: ${named(dirty.map((entry) => entry.slice(3)))}. Commit or stash them, then sync.`
@@ -207,7 +164,7 @@ function refusedBy(at: At, failed: string): Held {
 }
 
 /** What a fast-forward would leave half done: the next commit of all that is changed would take it back. */
-async function onlyByHand(at: At, of: LineOf, changes: Change[]): Promise<Held | undefined> {
+async function onlyByHand(at: At, repo: Repo, of: LineOf, changes: Change[]): Promise<Held | undefined> {
   const links = changes.filter(({ modes }) => modes.includes(GITLINK)).map(({ path }) => utf8(path))
   const filled = []
   for (const path of links) if (await exists(join(at.cwd, path, '.git'))) filled.push(path)
@@ -215,14 +172,27 @@ async function onlyByHand(at: At, of: LineOf, changes: Change[]): Promise<Held |
     const message = `What landed changes a submodule: ${named(filled)}. ${byHand('git merge --ff-only', of)}, then \`git submodule update\`.`
     return { why: 'in_the_way', at: at.cwd, message }
   }
-  const filters = at.withheld.flatMap((key) => /^filter\.(.*)\.(?:smudge|process)$/.exec(key)?.[1] ?? [])
-  if (!filters.length) return undefined
-  const input = Buffer.from(changes.map(({ path }) => `${path}\0`).join(''), 'latin1')
-  const told = (await at.git(['check-attr', '--stdin', '-z', 'filter'], { input })).toString().split('\0')
-  const filtered = told.flatMap((value, i) => (i % 3 === 2 && filters.includes(value) ? [told[i - 2] ?? ''] : []))
+  const filtered = await withheld(at, repo, changes)
   if (!filtered.length) return undefined
   const message = `A filter that only the repository's own configuration names writes these: ${named(filtered)}. ${byHand('git merge --ff-only', of)}.`
   return { why: 'in_the_way', at: at.cwd, message }
+}
+
+function has(filters: ReturnType<typeof filtersIn>, name: string): boolean {
+  return filters === 'any' || filters.has(name)
+}
+
+/** What goes through a filter that the repository's own configuration names, and not the person's. */
+async function withheld(at: At, repo: Repo, changes: Change[]): Promise<string[]> {
+  const filters = filtersIn(repo.says)
+  if (filters !== 'any' && !filters.size) return []
+  const input = Buffer.from(changes.map(({ path }) => `${path}\0`).join(''), 'latin1')
+  const told = (await at.git(['check-attr', '--stdin', '-z', 'filter'], { input })).toString().split('\0')
+  // Of the repository's configuration this git knows none: those that it knows are run.
+  const listed = (await at.ask(['config', '-z', '--name-only', '--get-regexp', '^filter\\..*\\.(smudge|process)$'])) ?? ''
+  const ran = filtersIn(listed.split('\0').map((key) => [key, '']))
+  const isWithheld = (filter: string) => !NO_FILTER.has(filter) && !has(ran, filter) && has(filters, filter)
+  return told.flatMap((value, i) => (i % 3 === 2 && isWithheld(value) ? [told[i - 2] ?? ''] : []))
 }
 
 async function wentOn(repo: Repo, of: LineOf, { line, local }: { line: string; local: string }, at: string | null): Promise<Held> {

@@ -26,7 +26,7 @@ import { until } from '../../testing/signals.ts'
 import { kill } from '../../testing/survivors.ts'
 import { createGit } from './index.ts'
 import { addWorktree } from './place.ts'
-import { type At, opener } from './run.ts'
+import { opener, type Repo } from './run.ts'
 
 /** A real repository with one commit, a home of its own, and our git on it. */
 class Ground {
@@ -239,18 +239,19 @@ describe('a place is made', () => {
   })
 
   test('[G4] whose record was pruned before git had locked it', async ({ ground }) => {
-    const at = await opener(ground.env)(ground.top)
+    const repo = (await opener(ground.env, join(ground.folder, 'own')).repo(ground.top)) as Repo
     const failures = [
       "fatal: could not open '.git/worktrees/w/locked' for writing: No such file or directory",
       "fatal: could not create directory of '.git/worktrees/w': No such file or directory",
     ]
-    const tried: At['tried'] = async (...call) => {
+    const tried: Repo['tried'] = async (...call) => {
       const failed = failures.pop()
-      return failed ? { stdout: Buffer.alloc(0), failed } : at.tried(...call)
+      return failed ? { stdout: Buffer.alloc(0), failed } : repo.tried(...call)
     }
-    await addWorktree({ ...at, tried }, ['--detach', '--', join(ground.folder, 'w'), 'main'])
-    expect(readFileSync(join(ground.folder, 'w', 'a.txt'), 'utf8')).toBe('one\n')
-    await expect(addWorktree({ ...at, tried }, ['--detach', '--', join(ground.folder, 'w'), 'main'])).rejects.toThrow('already exists')
+    const add = () => addWorktree({ ...repo, tried }, join(ground.folder, 'w'), ['--detach', '--no-checkout'], 'main')
+    await add()
+    expect(ground.in(join(ground.folder, 'w'), 'rev-parse', 'HEAD')).toBe(ground.run('rev-parse', 'main'))
+    await expect(add()).rejects.toThrow('already exists')
   })
 
   test('[G4] and others that are away stay in the list', async ({ ground }) => {

@@ -24,7 +24,7 @@ import { rebase } from './rebase.ts'
 import { find, inspect, openRepo } from './repo.ts'
 import { rescue, rescues, restore } from './rescue.ts'
 import { opener } from './run.ts'
-import { dropScratch, type Scratch, type Scratches, scratch } from './scratch.ts'
+import { dropScratch, type Scratch, scratch } from './scratch.ts'
 import { alone, Turns } from './turns.ts'
 
 export interface GitOptions {
@@ -36,10 +36,12 @@ export interface GitOptions {
 }
 
 const LOCK_WAIT_MS = 10_000
+/** Our own git directories, one for each repository; no worktree of anybody's. */
+const OWN = '.own'
 
 export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT_MS }: GitOptions): Git {
   const root = resolvedRoot(worktrees)
-  const open = opener(env)
+  const open = opener(env, join(root, OWN))
   const turns = new Turns()
   const seen: Seen = new Map()
 
@@ -64,19 +66,8 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
     return turns.take(path, async () => {
       const from = await openRepo(open, repo)
       const registering = <R>(register: () => Promise<R>) => alone(turns, from.common, lockWaitMs, register)
-      return work({ open, repo: from, path, root, registering, lockWaitMs })
+      return work({ repo: from, path, root, registering, lockWaitMs })
     })
-  }
-  const scratches: Scratches = {
-    make: (repo, name, commit) =>
-      inScratch(repo, name, async (it) => {
-        await scratch(it, checkCommit(commit))
-        return it.path
-      }),
-    drop: async (repo, name) => {
-      await inScratch(repo, name, dropScratch)
-      await sweep(root)
-    },
   }
 
   return {
@@ -84,7 +75,7 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
     placeFor: (repo, name) => placeUnder(root, repo, name),
     add: (place) =>
       at(place, async (repo) => {
-        const base = await alone(turns, repo.common, lockWaitMs, () => register(repo, place, lockWaitMs))
+        const base = await alone(turns, repo.common, lockWaitMs, () => register(open, repo, place, lockWaitMs))
         return { base, head: await checkOut(open, repo, place, lockWaitMs) }
       }),
     remove: async (place, rescueAs) => {
@@ -97,16 +88,16 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
     },
     state: async (place, from) => {
       checkRevision(from)
-      return state(open, (await found(place)).repo, place, from)
+      return state((await found(place)).repo, place, from)
     },
     diff: async (place, request) => {
       checkRevision(request.from)
       if (request.follows !== undefined) checkRevision(request.follows)
       const { repo, state, admin } = await found(place)
       if (state === 'foreign') throw foreign(place)
-      const present = !request.committed && state === 'present' && admin ? { at: await open(place.path), admin } : undefined
+      const present = !request.committed && state === 'present' && admin ? { at: await repo.checkout(place.path, admin), admin } : undefined
       const from = await forkOf(present?.at ?? repo, present ? 'HEAD' : `refs/heads/${place.branch}`, request)
-      return present ? diffOfPlace(present.at, present.admin, { ...request, from }) : diffOfBranch(repo, place, { ...request, from })
+      return present ? diffOfPlace(open, present.at, present.admin, { ...request, from }) : diffOfBranch(repo, place, { ...request, from })
     },
     file: async (place, path, bytes, committed) => {
       const { repo, state } = await found(place)
@@ -115,7 +106,7 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
     },
     rescue: async (place, as) => {
       rescuesUnder(as)
-      return at(place, async () => rescue(open, place, await present(place), as))
+      return at(place, async (repo) => rescue(open, repo, place, await present(place), as))
     },
     rescues: (repo, under) => rescues(open, repo, under),
     restore: async (place, ref, rescueAs) => {
@@ -124,7 +115,7 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
       return at(place, async (repo) => {
         const admin = await present(place)
         await freePlace(repo, place, admin, lockWaitMs)
-        return restore(open, place, admin, ref, rescueAs)
+        return restore(open, repo, place, { admin, ref, as: rescueAs })
       })
     },
     branch: async (wanted) => {
@@ -132,8 +123,7 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
       const repo = await openRepo(open, wanted.repo)
       return { head: await alone(turns, repo.common, lockWaitMs, () => ensure(repo, wanted, lockWaitMs)) }
     },
-    deliver: (place, delivery) =>
-      at(place, async (repo) => deliver(open, repo, place, await find(repo.common, place), delivery, lockWaitMs)),
+    deliver: (place, delivery) => at(place, async (repo) => deliver(repo, place, await find(repo.common, place), delivery, lockWaitMs)),
     line: async (of) => {
       checkLine(of)
       return lineHead(await openRepo(open, of.repo), of, seen, lockWaitMs)
@@ -155,16 +145,21 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
     follow: async (of) => {
       checkLine(of)
       const repo = await openRepo(open, of.repo)
-      return turns.take(`follow ${keyOf(repo, of)}`, () => follow(open, repo, of, lockWaitMs))
+      return turns.take(`follow ${keyOf(repo, of)}`, () => follow(repo, of, lockWaitMs))
     },
-    scratch: async (repo, name, commit) => ({ path: await scratches.make(repo, name, commit) }),
-    dropScratch: (repo, name) => scratches.drop(repo, name),
+    scratch: (repo, name, commit) =>
+      inScratch(repo, name, async (it) => {
+        await scratch(it, checkCommit(commit))
+        return { path: it.path }
+      }),
+    dropScratch: async (repo, name) => {
+      await inScratch(repo, name, dropScratch)
+      await sweep(root)
+    },
     rebase: async (place, onto, rescueAs) => {
       checkCommit(onto)
       rescuesUnder(rescueAs)
-      return at(place, async (repo) =>
-        rebase(place, { open, repo, found: await find(repo.common, place), onto, rescueAs, lockWaitMs, scratches }),
-      )
+      return at(place, async (repo) => rebase(place, { repo, found: await find(repo.common, place), onto, rescueAs, lockWaitMs }))
     },
     size: async (place) => {
       checkPlace(root, place)

@@ -1,57 +1,48 @@
-import { lstat, readFile, realpath, stat } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
-import type { Judged } from './untrusted.ts'
+import { realpath, stat } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
+import { smallFileOrNone } from './small-file.ts'
 
-/** A file that was written a moment ago can be written once more without its stamp telling. */
-const SETTLED_MS = 1_000
-
+/** Where git keeps what it knows of one checkout. */
 export interface Layout {
+  /** HEAD and index of this checkout. */
+  gitDir: string
+  /** What all checkouts of the repository share: refs, objects, configuration. */
   common: string
-  /** The repository's own configuration files. */
-  files: string[]
 }
 
-/** As git's own files tell it; undefined where they tell anything unusual, and git has to be asked. */
+/** Of a folder that is the top of a work tree, or a bare repository. Read from git's files: git itself would read the configuration first. */
 export async function layoutOf(top: string): Promise<Layout | undefined> {
   const link = join(top, '.git')
-  const kind = await lstat(link).catch(() => undefined)
-  const gitDir = kind?.isDirectory() ? link : kind?.isFile() ? await linked(top, link) : undefined
-  if (!gitDir) return undefined
-  const shared = await readFile(join(gitDir, 'commondir'), 'utf8').catch(() => undefined)
-  const common = await realpath(shared === undefined ? gitDir : resolve(gitDir, shared.trim())).catch(() => undefined)
-  const isWhole = common && (await Promise.all(['HEAD', 'objects'].map((name) => stat(join(common, name)))).catch(() => undefined))
-  return isWhole ? { common, files: [join(common, 'config'), join(gitDir, 'config.worktree')] } : undefined
+  const kind = await stat(link).catch(() => undefined)
+  const named = kind?.isFile() ? linkIn(await smallFileOrNone(link)) : undefined
+  const gitDir = await realpath(kind?.isDirectory() ? link : named ? resolve(top, named) : top).catch(() => undefined)
+  if (!gitDir || (kind?.isFile() && !named)) return undefined
+  const elsewhere = (await smallFileOrNone(join(gitDir, 'commondir'))).trim()
+  // Only the folder of a linked worktree says so. In the repository's own one somebody would send us to another repository.
+  if (elsewhere && !named) return undefined
+  const common = elsewhere ? await realpath(resolve(gitDir, elsewhere)).catch(() => undefined) : gitDir
+  return common && (await isWhole(gitDir, common)) ? { gitDir, common } : undefined
 }
 
-async function linked(top: string, link: string): Promise<string | undefined> {
-  const text = await readFile(link, 'utf8').catch(() => '')
-  return text.startsWith('gitdir: ') ? resolve(top, text.slice(8).trim()) : undefined
+/** What a `.git` file or a record of a worktree points to. */
+export function linkIn(text: string): string | undefined {
+  return text.startsWith('gitdir: ') ? text.slice('gitdir: '.length).trim() || undefined : undefined
 }
 
-/** Remembers of which repositories the configuration names nothing that would be run, until one of its files changes. */
-export class Harmless {
-  readonly #known = new Map<string, { stamp: string; judged: Judged }>()
-
-  async unless(layout: Layout | undefined, judge: () => Promise<Judged>): Promise<Judged> {
-    if (!layout) return judge()
-    const key = layout.files.join('\0')
-    const stamp = await stampOf(layout.files)
-    const known = this.#known.get(key)
-    if (stamp !== undefined && known?.stamp === stamp) return known.judged
-    const judged = await judge()
-    if (judged.lasting && stamp !== undefined) this.#known.set(key, { stamp, judged })
-    else this.#known.delete(key)
-    return judged
+/** The top of the work tree that a folder is in. */
+export async function topAbove(folder: string): Promise<{ top: string; layout: Layout } | undefined> {
+  for (let top = folder; ; top = dirname(top)) {
+    const layout = await layoutOf(top)
+    // Inside of git's own folder there are no files of a work tree.
+    if (layout) return layout.gitDir === top ? undefined : { top, layout }
+    if (top === dirname(top)) return undefined
   }
 }
 
-/** Undefined of what is a link, or was changed only now. */
-async function stampOf(files: string[]): Promise<string | undefined> {
-  const stamps = []
-  for (const file of files) {
-    const found = await lstat(file, { bigint: true }).catch((error: NodeJS.ErrnoException) => (error.code === 'ENOENT' ? null : undefined))
-    if (found === undefined || (found && (!found.isFile() || Date.now() - Number(found.ctimeMs) < SETTLED_MS))) return undefined
-    stamps.push(found ? [found.dev, found.ino, found.size, found.mtimeNs, found.ctimeNs].join() : 'none')
-  }
-  return stamps.join('\0')
+async function isWhole(gitDir: string, common: string): Promise<boolean> {
+  const needed = [join(gitDir, 'HEAD'), join(common, 'objects'), join(common, 'refs')]
+  return Promise.all(needed.map((path) => stat(path))).then(
+    () => true,
+    () => false,
+  )
 }

@@ -1,10 +1,10 @@
 import { join } from 'node:path'
 import { type Build, type Built, GitRefusal, type LineHead, type LineOf } from '../../ports/git.ts'
 import { freeLocks } from './lock-files.ts'
-import { commitOf, lockOf, madeBefore, mergedTree } from './merge.ts'
-import type { Repo } from './place.ts'
+import { ATTRIBUTES, commitOf, lockOf, madeBefore, mergedTree } from './merge.ts'
 import { baseCommit, isAncestor, lineRef, refs, type Tips, tips } from './repo.ts'
 import { saveCommit } from './rescue.ts'
+import type { Repo } from './run.ts'
 
 /** Somebody else moves line or target meanwhile, over and over. */
 const TRIES = 10
@@ -124,19 +124,21 @@ type WorkOn = { tree: string; ontoTree: string; original: Buffer } | { files: st
 
 /** The tree of the work on top of another commit, with `.signalbox/` as that has it. */
 async function workOn(repo: Repo, commit: string, onto: string): Promise<WorkOn> {
-  const [facts, asItIs] = await Promise.all([
-    factsOf(repo, commit, onto),
-    // Whether it failed because a commit is missing is known by then.
-    mergedTree(repo, onto, commit).catch((error: unknown) => ({ error })),
-  ])
-  if ('error' in asItIs) throw asItIs.error
-  const merged = facts.ours ? await mergedTree(repo, onto, await withoutOurs(repo, commit, onto)) : asItIs
+  const facts = await factsOf(repo, commit, onto)
+  const work = facts.ours ? await withoutOurs(repo, commit, onto) : commit
+  const merged = await mergedTree(repo, onto, work, facts.attributes)
   return 'files' in merged ? { files: merged.files } : { ...facts, tree: merged.id }
 }
 
 /** All that has to be known of both commits, of one process. `ours`: they differ in what never lands. */
 async function factsOf(repo: Repo, commit: string, onto: string) {
-  const asked = [`info ${onto}^{tree}`, `info ${onto}:${OURS}`, `info ${commit}:${OURS}`, `contents ${commit}`]
+  const asked = [
+    `info ${onto}^{tree}`,
+    `info ${onto}:${ATTRIBUTES}`,
+    `info ${onto}:${OURS}`,
+    `info ${commit}:${OURS}`,
+    `contents ${commit}`,
+  ]
   const out = await repo.git(['cat-file', '--batch-command'], { input: `${asked.join('\n')}\n` })
   const lines: string[] = []
   let offset = 0
@@ -145,10 +147,15 @@ async function factsOf(repo: Repo, commit: string, onto: string) {
     lines.push(out.subarray(offset, end).toString())
     offset = end + 1
   }
-  const [ontoTree, inOnto, inWork, work] = lines.map((line) => (line.endsWith(' missing') ? undefined : line.split(' ')))
+  const [ontoTree, attributes, inOnto, inWork, work] = lines.map((line) => (line.endsWith(' missing') ? undefined : line.split(' ')))
   if (!ontoTree) throw new GitRefusal('missing', `${repo.cwd} has no commit ${onto}.`)
   if (work?.[1] !== 'commit') throw new GitRefusal('missing', `${repo.cwd} has no commit ${commit}.`)
-  return { ontoTree: ontoTree[0] ?? '', ours: inOnto?.[0] !== inWork?.[0], original: out.subarray(offset) }
+  return {
+    ontoTree: ontoTree[0] ?? '',
+    attributes: attributes?.[1] === 'blob' ? (attributes[0] ?? null) : null,
+    ours: inOnto?.[0] !== inWork?.[0],
+    original: out.subarray(offset),
+  }
 }
 
 /**

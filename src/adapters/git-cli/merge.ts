@@ -1,11 +1,14 @@
+import { randomUUID } from 'node:crypto'
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Build, GitRefusal, type NewBranch } from '../../ports/git.ts'
+import { exists } from './files.ts'
 import { freeLocks } from './lock-files.ts'
-import type { Repo } from './place.ts'
 import { baseCommit, commitAt } from './repo.ts'
-import { US } from './run.ts'
+import { type Repo, US } from './run.ts'
 
 const MOST_LOOKED_AT = 2_000
+export const ATTRIBUTES = '.gitattributes'
 
 /** What a commit on a branch of ours is made of. */
 type Work = Pick<Build, 'commit' | 'message' | 'trailers'>
@@ -66,14 +69,33 @@ function broughtByNoWork(made: Made[]): Set<string> {
   return seen
 }
 
-/** Without `id`: nothing was written, because they have nothing in common. */
-export async function mergedTree(repo: Repo, onto: string, commit: string): Promise<{ id: string } | { id?: string; files: string[] }> {
-  const { stdout, failed } = await repo.tried(['merge-tree', '--write-tree', '--name-only', '--no-messages', '-z', onto, commit])
+/** Without `id`: nothing was written, because they have nothing in common. `attributes`: the blob that `onto` has, when it is known. */
+export async function mergedTree(
+  repo: Repo,
+  onto: string,
+  commit: string,
+  attributes?: string | null,
+): Promise<{ id: string } | { id?: string; files: string[] }> {
+  const blob = attributes === undefined ? await repo.ask(['rev-parse', '--verify', '--quiet', `${onto}:${ATTRIBUTES}`]) : attributes
+  const how = { ...(blob ? { attributesIn: await attributesIn(repo, blob) } : {}), env: { GIT_ATTR_SOURCE: onto } }
+  const { stdout, failed } = await repo.tried(['merge-tree', '--write-tree', '--name-only', '--no-messages', '-z', onto, commit], how)
   const [id = '', ...files] = stdout.toString().split('\0').filter(Boolean)
   if (failed === undefined && id) return { id }
   if (failed?.includes('unrelated histories')) return { files: [] }
   if (!id || !files.length) throw new GitRefusal('failed', `git merge-tree in ${repo.cwd}: ${failed}`)
   return { id, files: [...new Set(files)] }
+}
+
+/** Newer gits read attributes from a tree (GIT_ATTR_SOURCE); older ones only from the folder that they stand in. */
+async function attributesIn(repo: Repo, blob: string): Promise<string> {
+  const folder = join(repo.own, 'attributes', blob)
+  if (await exists(folder)) return folder
+  const fresh = `${folder}.${randomUUID()}`
+  await mkdir(fresh, { recursive: true })
+  await writeFile(join(fresh, ATTRIBUTES), await repo.git(['cat-file', 'blob', blob]))
+  // Whoever was faster has made the same.
+  await rename(fresh, folder).catch(() => rm(fresh, { recursive: true, force: true }))
+  return folder
 }
 
 /** By whoever wrote the last of the original, if there is one; that we made it is said by the committer. */

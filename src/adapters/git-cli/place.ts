@@ -1,30 +1,36 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { lstat, mkdir, readdir, readFile, rename, rm, rmdir, writeFile } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { lstat, mkdir, readdir, rename, rm, rmdir, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { GitRefusal, type NewPlace, type Place, type Rescue, type WorkState } from '../../ports/git.ts'
+import { exists } from './files.ts'
+import { checkedOutBeside } from './heads.ts'
+import { linkIn } from './layout.ts'
 import { freeLocks } from './lock-files.ts'
 import { baseCommit, canonical, commitAt, type Found, find, refs } from './repo.ts'
 import { rescue, save, saveHead } from './rescue.ts'
-import { type At, LONG_MS, type Open } from './run.ts'
+import { type At, LONG_MS, type Open, type Repo } from './run.ts'
+import { smallFileOrNone } from './small-file.ts'
 import { snapshot, unsavedInside } from './tree.ts'
 
 /** There while files are being checked out for the first time: what it finds then is nobody's work. */
 const CHECKING_OUT = 'signalbox-checkout'
 const REMOVED = '.removed'
-
-export type Repo = At & { common: string }
+/** Through a link that a worker laid, it would be a file of the person's that is emptied. */
+const NO_LINK = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW
 
 /** The part of `add` that all worktrees of a repository share. Returns the commit that the work began at. */
-export async function register(repo: Repo, place: NewPlace, lockWaitMs: number): Promise<string> {
+export async function register(open: Open, repo: Repo, place: NewPlace, lockWaitMs: number): Promise<string> {
   const found = await find(repo.common, place)
   if (found.state === 'foreign') throw foreign(place)
   await freeLocks(sharedLocks(repo.common, place.branch), await homes(repo, place), lockWaitMs)
   const base = await ensureBranch(repo, place)
   if (found.state === 'present') return base
-  if (found.admin) await unregister(repo, place, found, basename(place.path))
+  if (found.admin) await unregister(open, repo, place, found, basename(place.path))
   await mkdir(dirname(place.path), { recursive: true, mode: 0o700 })
   // A branch that it makes itself from a remote one is written to the configuration: of many at once most fail at that lock.
-  await addWorktree(repo, ['--no-checkout', '--', place.path, place.branch])
+  await requireNowhereElse(repo, place)
+  await addWorktree(repo, place.path, ['--no-checkout'], place.branch)
   return base
 }
 
@@ -32,12 +38,26 @@ export async function register(repo: Repo, place: NewPlace, lockWaitMs: number):
 const PRUNED_MEANWHILE = /\bworktrees\/.*: No such file or directory/
 const ATTEMPTS = 20
 
-export async function addWorktree(repo: At, args: string[]): Promise<void> {
+export async function addWorktree(repo: Repo, path: string, how: string[], commitish: string): Promise<void> {
   for (let attempt = 1; ; attempt++) {
-    const { failed } = await repo.tried(['worktree', 'add', '--quiet', ...args])
-    if (failed === undefined) return
+    await mkdir(join(repo.common, 'worktrees'), { recursive: true })
+    const { failed } = await repo.tried(['worktree', 'add', '--quiet', ...how, '--', path, commitish])
+    if (failed === undefined) return linkToRepository(repo, path)
     if (attempt === ATTEMPTS || !PRUNED_MEANWHILE.test(failed)) throw new GitRefusal('failed', `git worktree add in ${repo.cwd}: ${failed}`)
   }
+}
+
+/** Git writes down the directory that it was given, which is ours: whoever works there is to find the repository's. */
+async function linkToRepository(repo: Repo, path: string): Promise<void> {
+  const file = join(path, '.git')
+  const link = linkIn(await smallFileOrNone(file))
+  if (link?.startsWith(repo.own)) await writeFile(file, `gitdir: ${join(repo.common, 'worktrees', basename(link))}\n`, { flag: NO_LINK })
+}
+
+/** Git itself looks for the main checkout in our own directory. */
+async function requireNowhereElse(repo: Repo, { path, branch }: Place): Promise<void> {
+  const beside = await checkedOutBeside(repo, `refs/heads/${branch}`, path)
+  if (beside) throw new GitRefusal('failed', `${branch} is already checked out at ${beside}. Check out another branch there.`)
 }
 
 /** The branch and where it began appear together, so that half of an attempt is never taken for somebody's branch. */
@@ -57,14 +77,15 @@ async function ensureBranch(repo: Repo, place: NewPlace): Promise<string> {
 export async function checkOut(open: Open, repo: Repo, place: NewPlace, lockWaitMs: number): Promise<string> {
   const { admin } = await find(repo.common, place)
   if (!admin) throw foreign(place)
-  const at = await open(place.path)
+  await linkToRepository(repo, place.path)
+  const at = await repo.checkout(place.path, admin)
   await freePlace(repo, place, admin, lockWaitMs)
   if (!(await exists(join(admin, 'index')))) {
     const marker = join(admin, CHECKING_OUT)
     const nobodys = (await exists(marker)) || (await readdir(place.path)).every((name) => name === '.git')
     // Somebody has worked here, and removed the index.
-    if (!nobodys) await rescue(open, place, admin, basename(place.path))
-    await writeFile(marker, '')
+    if (!nobodys) await rescue(open, repo, place, admin, basename(place.path))
+    await writeFile(marker, '', { flag: NO_LINK })
     await at.git(['reset', '--quiet', '--hard', '--no-recurse-submodules'], { checkout: true, timeoutMs: LONG_MS })
     await rm(marker, { force: true })
   }
@@ -83,11 +104,11 @@ export async function takeAway(
   const found = await find(repo.common, place)
   if (found.state === 'foreign') throw foreign(place)
   if (!found.admin) return undefined
-  if (found.state === 'missing') return unregister(repo, place, found, as)
+  if (found.state === 'missing') return unregister(open, repo, place, found, as)
   const { admin } = found
   await freePlace(repo, place, admin, lockWaitMs)
-  const at = await open(place.path)
-  const saved = await snapshot(at, admin, 'kept', async (now) => {
+  const at = await repo.checkout(place.path, admin)
+  const saved = await snapshot(open, at, admin, 'kept', async (now) => {
     const inside = await unsavedInside(open, place.path, now.nested)
     if (inside !== undefined)
       throw new GitRefusal(
@@ -97,7 +118,7 @@ export async function takeAway(
     return save(at, now, place.branch, as)
   })
   await outOfTheWay(root, place.path)
-  await unregister(repo, place, { ...found, state: 'missing' }, as)
+  await unregister(open, repo, place, { ...found, state: 'missing' }, as)
   return saved
 }
 
@@ -113,40 +134,39 @@ export async function sweep(root: string): Promise<void> {
 }
 
 /** Only the one: `worktree prune` would also forget those of the person's that are on a disk which is not mounted now. */
-async function unregister(repo: Repo, place: Place, found: Found, as: string): Promise<Rescue | undefined> {
-  const head = found.admin && (await readFile(join(found.admin, 'HEAD'), 'utf8').catch(() => '')).trim()
+async function unregister(open: Open, repo: Repo, place: Place, found: Found, as: string): Promise<Rescue | undefined> {
+  const head = found.admin && (await smallFileOrNone(join(found.admin, 'HEAD'))).trim()
   const detached = head && /^[0-9a-f]{40,64}$/.test(head) ? await commitAt(repo, head) : undefined
   const saved = await saveHead(repo, detached, place.branch, as)
-  if (found.admin) await keepSubmodules(repo, found.admin)
+  if (found.admin) await keepSubmodules(open, repo, found.admin)
   await rmdir(place.path).catch(() => {})
   await repo.git(['worktree', 'remove', '--force', '--force', '--', await canonical(place.path)])
   return saved
 }
 
 /** Git keeps the commits of a worktree's submodules in its own folder about the worktree, and deletes them with it. */
-async function keepSubmodules(repo: Repo, admin: string): Promise<void> {
+async function keepSubmodules(open: Open, repo: Repo, admin: string): Promise<void> {
   const modules = join(admin, 'modules')
   const repositories = (await readdir(modules, { recursive: true }).catch(() => [])).filter((path) => basename(path) === 'HEAD')
   for (const head of repositories) {
     const folder = dirname(join(modules, head))
     if (!(await exists(join(folder, 'objects')))) continue
     const onlyHere = ['rev-list', '--max-count=1', '--all', '--not', '--remotes', '--tags']
-    // Without its work tree git would not start.
-    if ((await repo.ask(['--git-dir', folder, '--work-tree', folder, ...onlyHere])) === '') continue
+    if ((await open.inside({ gitDir: folder }, (at) => at.ask(onlyHere))) === '') continue
     const kept = join(repo.common, 'signalbox', 'modules')
     await mkdir(kept, { recursive: true })
     return rename(modules, join(kept, `${basename(admin)}-${randomUUID()}`))
   }
 }
 
-export async function state(open: Open, repo: Repo, place: Place, from: string): Promise<WorkState> {
+export async function state(repo: Repo, place: Place, from: string): Promise<WorkState> {
   const found = await find(repo.common, place)
   const branchHead = await commitAt(repo, `refs/heads/${place.branch}`)
-  if (found.state !== 'present') {
+  if (found.state !== 'present' || !found.admin) {
     const ahead = branchHead ? await aheadOf(repo, from, branchHead) : 0
     return { state: found.state, head: branchHead ?? null, ahead, dirty: 0, fingerprint: digest([branchHead ?? '']) }
   }
-  const at = await open(place.path)
+  const at = await repo.checkout(place.path, found.admin)
   const head = await commitAt(at, 'HEAD')
   const status = await at.git(['status', '--porcelain', '-z', '--no-renames', '--untracked-files=all', '--ignore-submodules=dirty'])
   const entries = status.toString().split('\0').filter(Boolean)
@@ -189,15 +209,9 @@ function sharedLocks(common: string, branch: string): string[] {
 /** Where a git that holds one of those locks can be at work. */
 async function homes(repo: Repo, place: Pick<Place, 'path'>): Promise<string[]> {
   const folder = join(repo.common, 'worktrees')
-  const links = await Promise.all(
-    (await readdir(folder).catch(() => [])).map((id) => readFile(join(folder, id, 'gitdir'), 'utf8').catch(() => '')),
-  )
+  const links = await Promise.all((await readdir(folder).catch(() => [])).map((id) => smallFileOrNone(join(folder, id, 'gitdir'))))
   const worktrees = links.map((link) => link.trim()).filter((link) => link.startsWith('/'))
   return [...new Set([repo.cwd, repo.common, await canonical(place.path), ...worktrees.map((link) => dirname(link))])]
-}
-
-export async function exists(path: string): Promise<boolean> {
-  return (await lstat(path).catch(() => undefined)) !== undefined
 }
 
 export function foreign({ path, repo }: Pick<Place, 'path' | 'repo'>): GitRefusal {

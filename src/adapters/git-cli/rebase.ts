@@ -1,22 +1,20 @@
 import { createHash } from 'node:crypto'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { GitRefusal, type Place, type Rebased } from '../../ports/git.ts'
 import { checkoutOf } from './deliver.ts'
 import { kindOf, type Move, moveOf, NONE, takeBack } from './half-way.ts'
 import { keptRef, moveRefs } from './line.ts'
-import type { Repo } from './place.ts'
 import { commitAt, type Found, isAncestor, refs } from './repo.ts'
 import { saveCommit } from './rescue.ts'
-import { type At, LONG_MS, type Open } from './run.ts'
-import type { Scratches } from './scratch.ts'
+import { type At, LONG_MS, type Repo } from './run.ts'
 
 export interface Rebasing {
-  open: Open
   repo: Repo
   found: Found
   onto: string
   rescueAs: string
   lockWaitMs: number
-  scratches: Scratches
 }
 
 /**
@@ -24,11 +22,11 @@ export interface Rebasing {
  * moves the branch. The other way round the worker's next commit would take all of it back.
  */
 export async function rebase(place: Place, it: Rebasing): Promise<Rebased> {
-  const { open, repo, found, onto } = it
+  const { repo, found, onto } = it
   const ref = `refs/heads/${place.branch}`
   const head = await commitAt(repo, ref)
   if (!head) throw new GitRefusal('missing', `${repo.cwd} has no branch "${place.branch}".`)
-  const here = await checkoutOf(open, repo, place, found, ref)
+  const here = await checkoutOf(repo, place, found, ref)
   const name = nameOf(place.branch)
   // What an earlier attempt made of another head is none of this one's.
   const kept = `${keptRef(name)}-${head.slice(0, 12)}`
@@ -93,13 +91,24 @@ async function requireRoom(at: At, { changes }: Move): Promise<void> {
   throw new GitRefusal('failed', `In ${at.cwd}, these are in the way of what landed: ${files}. Commit them, or move them away.`)
 }
 
-async function awayFromAll<T>({ open, repo, scratches }: Rebasing, name: string, commit: string, work: (at: At) => Promise<T>): Promise<T> {
+/**
+ * In a checkout of which only we know. Git writes down what it is about to do and reads that again: in a worktree of the repository
+ * a worker could add a command to it.
+ */
+async function awayFromAll<T>({ repo }: Rebasing, name: string, commit: string, work: (at: At) => Promise<T>): Promise<T> {
+  const folder = join(repo.own, name)
+  const [gitDir, files] = [join(folder, 'git'), join(folder, 'files')]
   // One that was cut off in the middle has left a rebase in progress.
-  await scratches.drop(repo.cwd, name)
+  await rm(folder, { recursive: true, force: true })
   try {
-    return await work(await open(await scratches.make(repo.cwd, name, commit)))
+    await mkdir(gitDir, { recursive: true })
+    await mkdir(files)
+    await writeFile(join(gitDir, 'HEAD'), `${commit}\n`)
+    const at = await repo.checkout(files, gitDir)
+    await at.git(['reset', '--quiet', '--hard', '--no-recurse-submodules'], { checkout: true, timeoutMs: LONG_MS })
+    return await work(at)
   } finally {
-    await scratches.drop(repo.cwd, name)
+    await rm(folder, { recursive: true, force: true })
   }
 }
 
@@ -108,7 +117,9 @@ async function replayed(at: At, onto: string): Promise<{ commit: string } | { fi
   const how = ['--no-autostash', '--no-fork-point', '--empty=drop', '--no-gpg-sign', '--no-update-refs', '--no-stat']
   const { failed } = await at.tried(['rebase', '--quiet', ...how, onto], { checkout: true, timeoutMs: LONG_MS })
   if (failed === undefined) return { commit: await at.line(['rev-parse', '--verify', 'HEAD']) }
-  const files = (await at.git(['diff', '--name-only', '--diff-filter=U', '-z'])).toString().split('\0').filter(Boolean)
+  // Not by a diff, which would ask git inside of every submodule.
+  const unmerged = (await at.git(['ls-files', '--unmerged', '-z'])).toString().split('\0').filter(Boolean)
+  const files = [...new Set(unmerged.map((entry) => entry.slice(entry.indexOf('\t') + 1)))]
   if (!files.length) throw new GitRefusal('failed', `git rebase in ${at.cwd}: ${failed}`)
   return { files }
 }
@@ -129,7 +140,8 @@ async function isLaid(at: At, commit: string): Promise<boolean> {
 }
 
 async function requireClean(at: At): Promise<void> {
-  const changed = (await at.git(['status', '--porcelain', '-z', '--untracked-files=no'])).toString().split('\0').filter(Boolean)
+  const looked = ['--untracked-files=no', '--ignore-submodules=dirty']
+  const changed = (await at.git(['status', '--porcelain', '-z', ...looked])).toString().split('\0').filter(Boolean)
   if (!changed.length) return
   const files = changed.map((line) => line.slice(3)).slice(0, 5)
   throw new GitRefusal('failed', `Something is not committed in ${at.cwd}: ${files.join(', ')}. Commit or discard it first.`)

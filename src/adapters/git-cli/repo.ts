@@ -1,8 +1,11 @@
-import { lstat, readdir, readFile, realpath, stat } from 'node:fs/promises'
+import { lstat, readdir, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path'
 import { GitRefusal, type NewPlace, type Place, type RepoFacts } from '../../ports/git.ts'
+import { isOn, lastOf } from './config.ts'
+import { linkIn, topAbove } from './layout.ts'
 import { checkBranch, isRefOrCommit } from './names.ts'
-import type { At, Open } from './run.ts'
+import type { At, Open, Repo } from './run.ts'
+import { smallFileOrNone } from './small-file.ts'
 
 /** What is at a place. `admin` is git's own folder about it, also when the place itself is gone. */
 export interface Found {
@@ -13,38 +16,48 @@ export interface Found {
 
 export async function inspect(open: Open, path: string): Promise<RepoFacts | undefined> {
   const folder = await folderAt(path)
-  if (!folder) return undefined
-  const here = await open(folder, { anywhereAbove: true })
-  const found = await here.ask(['rev-parse', '--show-toplevel', '--is-inside-work-tree', '--absolute-git-dir'])
-  const [toplevel, inside, gitDir] = found?.split('\n') ?? []
-  if (!toplevel || inside !== 'true') return undefined
-  // core.worktree can claim any folder above, even /: it counts only when git finds the same repository from there.
-  const top = await folderAt(toplevel)
-  if (!top || (await (await open(top, { anywhereAbove: true })).ask(['rev-parse', '--absolute-git-dir'])) !== gitDir) return undefined
-  const branch = await here.ask(['symbolic-ref', '--quiet', '--short', 'HEAD'])
-  const branches = await here.ask(['for-each-ref', '--format=%(refname:short)', 'refs/heads'])
+  const found = folder && (await topAbove(folder))
+  const repo = found && (await open.repo(found.top).catch(() => undefined))
+  if (!repo || (await isBare(repo)) || (await filesElsewhere(repo))) return undefined
+  const [branch, branches, head] = await Promise.all([
+    repo.ask(['symbolic-ref', '--quiet', '--short', 'HEAD']),
+    repo.ask(['for-each-ref', '--format=%(refname:short)', 'refs/heads']),
+    repo.ask(['rev-parse', '--verify', '--quiet', 'HEAD']),
+  ])
   return {
-    top,
+    top: repo.cwd,
     branch: branch || null,
     branches: branches ? branches.split('\n') : [],
-    remote: (await here.ask(['config', '--get', 'remote.origin.url'])) || null,
-    head: (await here.ask(['rev-parse', '--verify', '--quiet', 'HEAD'])) || null,
+    remote: lastOf(repo.says, 'remote.origin.url') || null,
+    head: head || null,
   }
 }
 
-export async function openRepo(open: Open, repo: string): Promise<At & { common: string }> {
-  const at = (await folderAt(repo)) ? await open(repo) : undefined
-  const common = at?.common ?? (await at?.ask(['rev-parse', '--path-format=absolute', '--git-common-dir']))
-  if (!at || !common) throw new GitRefusal('missing', `There is no git repository at ${repo}. Move it back, or register its new place.`)
-  return { ...at, common: await realpath(common) }
+/** Whoever can write the configuration can say so of any repository: one that has an index has files. */
+export async function isBare(repo: Repo): Promise<boolean> {
+  if (repo.gitDir !== repo.common) return false
+  const hasIndex = (await lstat(join(repo.common, 'index')).catch(() => undefined)) !== undefined
+  return repo.gitDir === repo.cwd || (isOn(repo.says, 'core.bare') && !hasIndex)
+}
+
+/** Beside `.git` there would be other files than those that its index tells of. */
+async function filesElsewhere(repo: Repo): Promise<boolean> {
+  const said = repo.gitDir === repo.common ? lastOf(repo.says, 'core.worktree') : undefined
+  return said !== undefined && (await realpath(resolve(repo.common, said)).catch(() => undefined)) !== repo.cwd
+}
+
+export async function openRepo(open: Open, path: string): Promise<Repo> {
+  const repo = (await folderAt(path)) ? await open.repo(path) : undefined
+  if (!repo) throw new GitRefusal('missing', `There is no git repository at ${path}. Move it back, or register its new place.`)
+  return repo
 }
 
 /** Read from git's files themselves: `worktree list` repeats a line feed in somebody's path as it is. */
 export async function find(common: string, place: Pick<Place, 'path'>): Promise<Found> {
   const path = await canonical(place.path)
   const kind = await lstat(path).catch(() => undefined)
-  const link = kind?.isDirectory() ? await readFile(join(path, '.git'), 'utf8').catch(() => '') : ''
-  const target = link.startsWith('gitdir: ') ? await realpath(resolve(path, link.slice(8).trim())).catch(() => undefined) : undefined
+  const link = kind?.isDirectory() ? linkIn(await smallFileOrNone(join(path, '.git'))) : undefined
+  const target = link ? await realpath(resolve(path, link)).catch(() => undefined) : undefined
   // Each names the other: none of perhaps hundreds of others is this one.
   if (target && dirname(target) === join(common, 'worktrees') && (await worktreeOf(target)) === path)
     return { state: 'present', admin: target, common }
@@ -67,7 +80,7 @@ async function adminOf(common: string, path: string): Promise<string | undefined
 }
 
 async function worktreeOf(admin: string): Promise<string | undefined> {
-  const link = (await readFile(join(admin, 'gitdir'), 'utf8').catch(() => '')).trim()
+  const link = (await smallFileOrNone(join(admin, 'gitdir'))).trim()
   return link ? dirname(isAbsolute(link) ? link : resolve(admin, link)) : undefined
 }
 

@@ -1,7 +1,7 @@
 import { GitRefusal, type Place, type Rescue } from '../../ports/git.ts'
 import { rescuesUnder } from './names.ts'
 import { commitAt, openRepo } from './repo.ts'
-import type { At, Open } from './run.ts'
+import type { At, Open, Repo } from './run.ts'
 import { type Snapshot, snapshot } from './tree.ts'
 
 const FIELDS = '%(refname)%00%(objectname)%00%(tree)%00%(parent)%00%(contents:subject)'
@@ -15,9 +15,9 @@ interface Saved extends Rescue {
 }
 
 /** Saves what only this place has. */
-export async function rescue(open: Open, place: Place, admin: string, as: string): Promise<Rescue | undefined> {
-  const at = await open(place.path)
-  return snapshot(at, admin, 'kept', (found) => save(at, found, place.branch, as))
+export async function rescue(open: Open, repo: Repo, place: Place, admin: string, as: string): Promise<Rescue | undefined> {
+  const at = await repo.checkout(place.path, admin)
+  return snapshot(open, at, admin, 'kept', (found) => save(at, found, place.branch, as))
 }
 
 export async function save(at: At, found: Snapshot, branch: string, as: string): Promise<Rescue | undefined> {
@@ -51,11 +51,16 @@ export async function rescues(open: Open, repo: string, under: string): Promise<
 }
 
 /** The files become what they were; HEAD and its branch stay where they are, so that it all shows as not committed. */
-export async function restore(open: Open, place: Place, admin: string, ref: string, as: string): Promise<{ rescue: Rescue | undefined }> {
-  const at = await open(place.path)
+export async function restore(
+  open: Open,
+  repo: Repo,
+  place: Place,
+  { admin, ref, as }: { admin: string; ref: string; as: string },
+): Promise<{ rescue: Rescue | undefined }> {
+  const at = await repo.checkout(place.path, admin)
   const wanted = await at.ask(['rev-parse', '--verify', '--quiet', '--end-of-options', `${ref}^{tree}`])
   if (!wanted) throw new GitRefusal('missing', `There is no saved tree ${ref}.`)
-  return snapshot(at, admin, 'kept', async (found, run) => {
+  return snapshot(open, at, admin, 'kept', async (found, run) => {
     if (found.tree === wanted) return { rescue: undefined }
     const before = await save(at, found, place.branch, as)
     await at.git(['read-tree', found.head ?? '--empty'])

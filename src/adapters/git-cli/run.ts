@@ -1,8 +1,9 @@
 import { execFile } from 'node:child_process'
-import { dirname } from 'node:path'
+import { join } from 'node:path'
 import { GitRefusal } from '../../ports/git.ts'
-import { Harmless, layoutOf } from './layout.ts'
-import { judged, ownConfig } from './untrusted.ts'
+import { Configurations, counting, isOn, parsed, type Setting } from './config.ts'
+import { layoutOf } from './layout.ts'
+import { OwnDirectories } from './own.ts'
 
 const LOOK_MS = 60_000
 /** A checkout of a large repository on a slow disk, with large files to be fetched by a filter. */
@@ -42,15 +43,15 @@ export interface Options {
   checkout?: boolean
   /** Stop it after so many bytes; what came until then is the answer. */
   cutAfter?: number
+  /** A folder with other attributes than those of the files. */
+  attributesIn?: string
 }
 
-/** Git in one folder, with what the repository's own configuration names already neutralised. */
+/** Git in one folder. It reads no configuration but the person's own and what we let through of the repository's. */
 export interface At {
   cwd: string
-  /** The folder that all worktrees of the repository share, where git's files tell it plainly. */
-  common: string | undefined
-  /** What the repository's own configuration names and is not run, and the person's own does not name either. */
-  withheld: string[]
+  /** Where the repository has its objects. */
+  objects: string
   /** Throws `failed` when git says no. */
   git(args: string[], options?: Options): Promise<Buffer>
   /** Trimmed. */
@@ -61,42 +62,160 @@ export interface At {
   tried(args: string[], options?: Options): Promise<{ stdout: Buffer; failed?: string }>
 }
 
-export type Open = (cwd: string, how?: { anywhereAbove?: boolean }) => Promise<At>
+/** Its refs and objects, without the files of any checkout. */
+export interface Repo extends At {
+  /** Git's folder about the checkout at `cwd`. */
+  gitDir: string
+  /** The folder that all its worktrees share. */
+  common: string
+  /** Our own git directory over it. */
+  own: string
+  /** All that its own configuration says, to be looked at and not to be believed. */
+  says: Setting[]
+  /** Git with the files of a checkout. Where its git directory is has to be known: what stands in the checkout is its worker's. */
+  checkout(path: string, gitDir: string): Promise<At>
+}
 
-export function opener(environment: NodeJS.ProcessEnv): Open {
-  const harmless = new Harmless()
-  return async (cwd, { anywhereAbove = false } = {}) => {
-    // Without a bound, git in a folder that lost its .git would take the repository above it for the one that is meant.
-    const bound: Record<string, string> = anywhereAbove ? {} : { GIT_CEILING_DIRECTORIES: dirname(cwd) }
-    const base = (options: Options) => ({ ...environmentFor(environment, options), ...bound })
-    const layout = anywhereAbove ? undefined : await layoutOf(cwd)
-    const list = () => exec(cwd, ['config', '--list', '-z', '--show-scope'], { ...base({}), ...asEnvironment(ownConfig(false)) }, {})
-    const { overrides, isRepository } = await harmless.unless(layout, async () => {
-      const { stdout, failed } = await list()
-      return failed === undefined ? judged(stdout.toString()) : { overrides: [], isRepository: false, lasting: false }
-    })
-    const ran = (args: string[], options: Options) => {
-      const config = asEnvironment([...overrides, ...ownConfig(options.checkout ?? false)])
-      return exec(cwd, ['--no-pager', '--literal-pathspecs', ...args], { ...base(options), ...config, ...options.env }, options)
-    }
-    const git = async (args: string[], options: Options = {}) => {
-      const { stdout, failed } = await ran(args, options)
-      if (failed !== undefined) throw new GitRefusal('failed', `git ${args[0]} in ${cwd}: ${failed}`)
-      return stdout
-    }
-    return {
-      cwd,
-      common: isRepository ? layout?.common : undefined,
-      withheld: overrides.map(([key]) => key).filter((key, _, keys) => keys.indexOf(key) === keys.lastIndexOf(key)),
-      git,
-      tried: (args, options = {}) => ran(args, options),
-      line: async (args, options) => (await git(args, options)).toString().trim(),
-      ask: async (args, options = {}) => {
-        const { stdout, failed } = await ran(args, options)
-        return failed === undefined ? stdout.toString().trim() : undefined
-      },
-    }
+export interface Open {
+  /** Undefined when no repository has its top there. */
+  repo(top: string): Promise<Repo | undefined>
+  /** A look at a repository that lies inside of a worktree: by its top, or where there are no files of it, by its git directory. */
+  inside<T>(where: { top: string } | { gitDir: string }, look: (at: At) => Promise<T>): Promise<T | undefined>
+}
+
+/** Where one git is at work. */
+interface Where {
+  cwd: string
+  gitDir: string
+  own: string
+  common: string
+  workTree?: string
+  settings: Setting[]
+}
+
+export function opener(environment: NodeJS.ProcessEnv, ownRoot: string): Open {
+  const configurations = new Configurations(async (input, file) => {
+    const env = { ...environmentFor(environment, {}), GIT_DIR: NOWHERE }
+    const { stdout, failed } = await exec('/', ['config', '--file', '-', '--list', '-z'], env, { input })
+    if (failed !== undefined) throw new GitRefusal('failed', `${file} cannot be read: ${failed}`)
+    return parsed(stdout.toString())
+  })
+  const directories = new OwnDirectories(ownRoot)
+  const at = (where: Where) => gitAt(environment, where)
+  const rootsOf = (common: string) => (own: string, ids: string[]) =>
+    withoutParents(at({ cwd: common, gitDir: common, own, common, settings: [] }), ids)
+
+  return {
+    repo: async (top) => {
+      const layout = await layoutOf(top)
+      if (!layout) return undefined
+      const { gitDir, common } = layout
+      const says = await configurations.in(join(common, 'config'))
+      const own = await directories.make(common, says, rootsOf(common))
+      const where = { cwd: top, gitDir, own, common, settings: [] }
+      return {
+        ...at(where),
+        gitDir,
+        common,
+        own,
+        says,
+        checkout: async (path, admin) => {
+          const more = isOn(says, 'extensions.worktreeconfig') ? await configurations.in(join(admin, 'config.worktree')) : []
+          return at({ ...where, cwd: path, gitDir: admin, workTree: path, settings: counting(more) })
+        },
+      }
+    },
+    inside: async (place, look) => {
+      const layout = 'top' in place ? await layoutOf(place.top) : { gitDir: place.gitDir, common: place.gitDir }
+      if (!layout) return undefined
+      const { gitDir, common } = layout
+      const workTree = 'top' in place ? { workTree: place.top } : {}
+      const says = await configurations.in(join(common, 'config'))
+      return directories.lend(common, says, rootsOf(common), (own) =>
+        look(at({ cwd: 'top' in place ? place.top : gitDir, gitDir, own, common, settings: [], ...workTree })),
+      )
+    },
   }
+}
+
+function gitAt(environment: NodeJS.ProcessEnv, { cwd, gitDir, own, common, workTree, settings }: Where): At {
+  const objects = join(common, 'objects')
+  const place: Record<string, string> = {
+    GIT_DIR: gitDir,
+    GIT_COMMON_DIR: own,
+    GIT_OBJECT_DIRECTORY: objects,
+    ...(workTree ? { GIT_WORK_TREE: workTree } : {}),
+  }
+  const ran = async (args: string[], options: Options) => {
+    const config = asEnvironment([...settings, ...ownConfig(options.checkout ?? false)])
+    const env = { ...environmentFor(environment, options), ...place, ...config, ...options.env }
+    // Attributes are read where git stands. Without files of its own it stands where there are none.
+    const standsIn = options.attributesIn ?? workTree ?? own
+    const { stdout, failed } = await exec(standsIn, ['--no-pager', '--literal-pathspecs', ...args], env, options)
+    // Nobody knows our directory: what git says of it is said of the repository.
+    return failed === undefined ? { stdout } : { stdout, failed: failed.replaceAll(own, common) }
+  }
+  const git = async (args: string[], options: Options = {}) => {
+    const { stdout, failed } = await ran(args, options)
+    if (failed !== undefined) throw new GitRefusal('failed', `git ${args[0]} in ${cwd}: ${failed}`)
+    return stdout
+  }
+  return {
+    cwd,
+    objects,
+    git,
+    tried: (args, options = {}) => ran(args, options),
+    line: async (args, options) => (await git(args, options)).toString().trim(),
+    ask: async (args, options = {}) => {
+      const { stdout, failed } = await ran(args, options)
+      return failed === undefined ? stdout.toString().trim() : undefined
+    },
+  }
+}
+
+/** Stands above every configuration file. */
+function ownConfig(checkout: boolean): Setting[] {
+  const inParallel: Setting[] = [
+    ['checkout.workers', '0'],
+    ['checkout.thresholdForParallelism', '100'],
+  ]
+  return [
+    ['core.hooksPath', '/dev/null'],
+    ['core.fsmonitor', 'false'],
+    ['core.splitIndex', 'false'],
+    // A file beside the commits that says what their trees and parents are, and is believed: as good as a graft to whoever can write it.
+    ['core.commitGraph', 'false'],
+    ['submodule.recurse', 'false'],
+    ['rerere.enabled', 'false'],
+    ['gc.auto', '0'],
+    ['maintenance.auto', 'false'],
+    ...(checkout ? inParallel : []),
+  ]
+}
+
+/** Of these commits, those with a parent that is not there. */
+async function withoutParents(at: At, ids: string[]): Promise<string[]> {
+  const parents = new Map<string, string[]>()
+  const commits = await at.git(['cat-file', '--batch'], { input: `${ids.join('\n')}\n` })
+  for (let offset = 0; offset < commits.length; ) {
+    const end = commits.indexOf('\n', offset)
+    const [id = '', type, size] = commits.subarray(offset, end).toString().split(' ')
+    offset = end + 1
+    if (type !== 'commit') continue
+    const [header = ''] = commits
+      .subarray(offset, offset + Number(size))
+      .toString()
+      .split('\n\n')
+    parents.set(
+      id,
+      Array.from(header.matchAll(/^parent ([0-9a-f]+)$/gm), (found) => found[1] as string),
+    )
+    offset += Number(size) + 1
+  }
+  const input = `${[...parents.values()].flat().join('\n')}\n`
+  const found = (await at.git(['cat-file', '--batch-check'], { input })).toString().split('\n')
+  const missing = new Set(found.filter((line) => line.endsWith(' missing')).map((line) => line.split(' ')[0]))
+  return ids.filter((id) => parents.get(id)?.some((parent) => missing.has(parent)))
 }
 
 function environmentFor(from: NodeJS.ProcessEnv, { checkout }: Options): Record<string, string> {

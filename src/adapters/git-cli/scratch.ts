@@ -1,23 +1,16 @@
 import { chmod, lstat, mkdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { addWorktree, freePlace, outOfTheWay, type Repo } from './place.ts'
+import { addWorktree, foreign, freePlace, outOfTheWay } from './place.ts'
 import { canonical, find } from './repo.ts'
-import { LONG_MS, type Open } from './run.ts'
+import { LONG_MS, type Repo } from './run.ts'
 
 export interface Scratch {
-  open: Open
   repo: Repo
   path: string
   root: string
   /** The repository's list of worktrees is changed by one at a time. */
   registering<T>(work: () => Promise<T>): Promise<T>
   lockWaitMs: number
-}
-
-/** By the repository and a name of its own. */
-export interface Scratches {
-  make(repo: string, name: string, commit: string): Promise<string>
-  drop(repo: string, name: string): Promise<void>
 }
 
 /** Whatever a check or a kill made of it: nobody keeps anything there, so what cannot be made clean is made again. */
@@ -27,16 +20,18 @@ export async function scratch(it: Scratch, commit: string): Promise<void> {
   await dropScratch(it)
   await it.registering(async () => {
     await mkdir(dirname(it.path), { recursive: true, mode: 0o700 })
-    await addWorktree(it.repo, ['--detach', '--no-checkout', '--', it.path, commit])
+    await addWorktree(it.repo, it.path, ['--detach', '--no-checkout'], commit)
   })
-  const at = await it.open(it.path)
+  const { admin } = await find(it.repo.common, it)
+  if (!admin) throw foreign({ path: it.path, repo: it.repo.cwd })
+  const at = await it.repo.checkout(it.path, admin)
   await at.git(['checkout', '--quiet', '--force', '--detach', commit], { checkout: true, timeoutMs: LONG_MS })
 }
 
-async function checkedOut({ open, repo, path, lockWaitMs }: Scratch, admin: string | undefined, commit: string): Promise<boolean> {
+async function checkedOut({ repo, path, lockWaitMs }: Scratch, admin: string | undefined, commit: string): Promise<boolean> {
   if (!admin) return false
   await freePlace(repo, { path }, admin, lockWaitMs)
-  const at = await open(path)
+  const at = await repo.checkout(path, admin)
   // Not by a reset: a check may have checked out a branch, which would be moved.
   await at.git(['checkout', '--quiet', '--force', '--detach', commit], { checkout: true, timeoutMs: LONG_MS })
   await at.git(['clean', '--quiet', '-ffdx'], { timeoutMs: LONG_MS })

@@ -1,6 +1,8 @@
-import { copyFile, lstat, mkdir, mkdtemp, rm, stat, utimes } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { lstat, mkdir, mkdtemp, open as openFile, rm, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { GitRefusal } from '../../ports/git.ts'
 import { type At, LONG_MS, type Open, type Options } from './run.ts'
 
 /** To read gigabytes for a look would take minutes. */
@@ -21,6 +23,7 @@ export interface Snapshot {
 
 /** Through an index of its own: neither the real one nor HEAD is touched, so it also works in the middle of a merge or a rebase. */
 export async function snapshot<T>(
+  open: Open,
   place: At,
   admin: string,
   objects: 'kept' | 'forgotten',
@@ -30,13 +33,13 @@ export async function snapshot<T>(
   try {
     const index = join(folder, 'index')
     const run = { env: { GIT_INDEX_FILE: index, ...(objects === 'kept' ? {} : await objectsIn(place, folder)) }, timeoutMs: LONG_MS }
-    const head = await place.ask(['rev-parse', '--verify', '--quiet', 'HEAD'])
+    const head = await headOf(place)
     const headTree = head
       ? await place.line(['rev-parse', '--verify', `${head}^{tree}`])
       : await place.line(['hash-object', '-t', 'tree', '--stdin'])
     if (!(await copyIndex(join(admin, 'index'), index)) && head) await place.git(['read-tree', head], run)
     const staged = await place.ask(['write-tree'], run)
-    const { repositories: unknown, large } = await addAll(place, run, objects === 'kept' ? Number.POSITIVE_INFINITY : LARGE_BYTES)
+    const { repositories: unknown, large } = await addAll(open, place, run, objects === 'kept' ? Number.POSITIVE_INFINITY : LARGE_BYTES)
     const tree = await place.line(['write-tree'], run)
     const nested = [...new Set([...(await gitlinks(place, run)), ...unknown])]
     const differs = staged !== undefined && staged !== headTree && staged !== tree
@@ -48,20 +51,25 @@ export async function snapshot<T>(
 
 /** A look leaves nothing in the repository: what it has to write goes to a folder that reads through to the real objects. */
 async function objectsIn(place: At, folder: string): Promise<Record<string, string>> {
-  const real = await place.line(['rev-parse', '--path-format=absolute', '--git-path', 'objects'])
   const own = join(folder, 'objects')
   await mkdir(own)
-  return { GIT_OBJECT_DIRECTORY: own, GIT_ALTERNATE_OBJECT_DIRECTORIES: JSON.stringify(real) }
+  return { GIT_OBJECT_DIRECTORY: own, GIT_ALTERNATE_OBJECT_DIRECTORIES: JSON.stringify(place.objects) }
 }
 
 /** Git takes a file that is as old as the index for changed until it has read it; a copy must not look younger than the original. */
 async function copyIndex(from: string, to: string): Promise<boolean> {
-  const original = await stat(from).catch(() => undefined)
-  if (!original) return false
-  await copyFile(from, to)
-  const seconds = Math.floor(original.mtimeMs / 1_000) - 1
-  await utimes(to, seconds, seconds)
-  return true
+  const handle = await openFile(from, constants.O_RDONLY | constants.O_NONBLOCK).catch(() => undefined)
+  if (!handle) return false
+  try {
+    const original = await handle.stat()
+    if (!original.isFile()) throw new GitRefusal('failed', `${from} is not a plain file. Remove it.`)
+    await writeFile(to, await handle.readFile())
+    const seconds = Math.floor(original.mtimeMs / 1_000) - 1
+    await utimes(to, seconds, seconds)
+    return true
+  } finally {
+    await handle.close()
+  }
 }
 
 /**
@@ -69,7 +77,12 @@ async function copyIndex(from: string, to: string): Promise<boolean> {
  * repository inside that has no commit yet keeps from adding anything. Returns the repositories inside that git does not know,
  * and what was left out because it is so large.
  */
-async function addAll(place: At, run: Options, mostBytes: number): Promise<{ repositories: string[]; large: Snapshot['large'] }> {
+async function addAll(
+  open: Open,
+  place: At,
+  run: Options,
+  mostBytes: number,
+): Promise<{ repositories: string[]; large: Snapshot['large'] }> {
   const listed = await place.git(['ls-files', '-z', '-t', '--modified', '--deleted', '--others', '--exclude-standard'], run)
   // File names are bytes. What is new comes last: a folder may stand where a file was, which has to go first.
   const tagged = [...new Set(listed.toString('latin1').split('\0'))].filter(Boolean)
@@ -77,8 +90,7 @@ async function addAll(place: At, run: Options, mostBytes: number): Promise<{ rep
   const paths = [...tagged.filter((line) => !isNew(line)), ...tagged.filter(isNew)].map((line) => line.slice(2))
   const repositories = paths.filter((path) => path.endsWith('/'))
   const unborn = new Set<string>()
-  for (const path of repositories)
-    if (!(await place.ask(['-C', `./${utf8(path)}`, 'rev-parse', '--verify', '--quiet', 'HEAD']))) unborn.add(path)
+  for (const path of repositories) if (!(await open.inside({ top: join(place.cwd, utf8(path)) }, headOf))) unborn.add(path)
   const tooLarge = new Set<string>()
   for (const path of Number.isFinite(mostBytes) ? paths : []) if ((await sizeOf(place, path)) > mostBytes) tooLarge.add(path)
   const added = paths.filter((path) => !unborn.has(path) && !tooLarge.has(path)).map((path) => path.replace(/\/$/, ''))
@@ -98,15 +110,23 @@ export async function unsavedInside(open: Open, place: string, nested: string[])
   for (const path of nested) {
     const inner = join(place, path)
     if (!(await lstat(join(inner, '.git')).catch(() => undefined))) continue
-    const at = await open(inner)
-    if (await at.line(['status', '--porcelain', '-z', '--untracked-files=all', '--ignore-submodules=all'])) return path
-    const born = await at.ask(['rev-parse', '--verify', '--quiet', 'HEAD'])
-    const onlyHere = ['rev-list', '--max-count=1', 'HEAD', '--branches', '--glob=refs/stash', '--not', '--remotes']
-    if (born && (await at.line(onlyHere))) return path
-    const deeper = await unsavedInside(open, inner, await gitlinks(at, {}))
+    const links = await open.inside({ top: inner }, async (at) => ((await hasWorkOfItsOwn(at)) ? undefined : gitlinks(at, {})))
+    // Neither when it cannot be looked at: it may hold anything.
+    if (!links) return path
+    const deeper = await unsavedInside(open, inner, links)
     if (deeper) return join(path, deeper)
   }
   return undefined
+}
+
+async function hasWorkOfItsOwn(at: At): Promise<boolean> {
+  if (await at.line(['status', '--porcelain', '-z', '--untracked-files=all', '--ignore-submodules=all'])) return true
+  const onlyHere = ['rev-list', '--max-count=1', 'HEAD', '--branches', '--glob=refs/stash', '--not', '--remotes']
+  return (await headOf(at)) !== undefined && (await at.line(onlyHere)) !== ''
+}
+
+function headOf(at: At): Promise<string | undefined> {
+  return at.ask(['rev-parse', '--verify', '--quiet', 'HEAD'])
 }
 
 async function gitlinks(at: At, run: Options): Promise<string[]> {

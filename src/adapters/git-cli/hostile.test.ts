@@ -1,0 +1,283 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { appendFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect } from 'vitest'
+import type { Place } from '../../ports/git.ts'
+import { type LineGround, test } from '../../testing/line-ground.ts'
+
+const sprung = (ground: LineGround) => join(ground.folder, 'sprung')
+
+/** A program that tells that it was run. */
+function trap(ground: LineGround): string {
+  const path = join(ground.folder, 'trap')
+  writeFileSync(path, `#!/bin/sh\necho "$0 $*" >> '${sprung(ground)}'\ncat\n`, { mode: 0o755 })
+  return `'${path}'`
+}
+
+function untouched(ground: LineGround): void {
+  expect(existsSync(sprung(ground)) ? readFileSync(sprung(ground), 'utf8') : '').toBe('')
+}
+
+async function placed(ground: LineGround, name = 'task'): Promise<Place & { from: string }> {
+  const place = { repo: ground.top, path: await ground.place(name), branch: `signalbox/${name}` }
+  return { ...place, from: ground.tip(place.branch) }
+}
+
+/** Whatever can be asked of a repository and a place, by a git that knows nothing of them yet; what came of each. */
+async function everything(ground: LineGround, place: Place & { from: string }): Promise<Record<string, string>> {
+  const git = ground.another()
+  const onto = place.from
+  const asked: Record<string, () => Promise<unknown>> = {
+    inspect: () => git.inspect(ground.top),
+    state: () => git.state(place, place.from),
+    diff: () => git.diff(place, { from: place.from, bytes: 1_000 }),
+    rescue: () => git.rescue(place, 'task'),
+    line: () => git.line(ground.main),
+    rebase: () => git.rebase(place, onto, 'task'),
+    deliver: () => git.deliver(place, { path: '.signalbox/f/1.md', text: 'x', message: 'm', trailers: { A: 'b' } }),
+    remove: () => git.remove(place, 'task'),
+    add: () => git.add({ ...place, base: 'main', strategy: 'local' }),
+    scratch: () => git.scratch(ground.top, 'line', onto),
+    follow: () => git.follow(ground.main),
+  }
+  const said: Record<string, string> = {}
+  for (const [name, ask] of Object.entries(asked))
+    said[name] = await ask().then(
+      (answer) => (answer === undefined ? 'nothing' : 'done'),
+      (error) => String(error.reason ?? error),
+    )
+  return said
+}
+
+describe('the code of a worker is not run', () => {
+  test('[G17] of a repository inside its worktree that it committed a link to', async ({ ground }) => {
+    const place = await placed(ground)
+    const inner = join(place.path, 'inner')
+    mkdirSync(inner)
+    ground.in(inner, 'init', '-q')
+    const head = ground.commit(inner, { '.gitattributes': '* filter=evil\n', 'x.txt': 'one\n' })
+    ground.in(place.path, 'update-index', '--add', '--cacheinfo', `160000,${head},inner`)
+    ground.in(place.path, 'commit', '-q', '-m', 'a link')
+    ground.in(inner, 'config', 'filter.evil.clean', trap(ground))
+    ground.write({ 'x.txt': 'two\n' }, inner)
+    ground.commit(ground.top, { 'b.txt': 'b\n' })
+    await everything(ground, place)
+    untouched(ground)
+  })
+
+  test('[G17] that a configuration names which is too large to be read: it is refused', async ({ ground }) => {
+    const place = await placed(ground)
+    ground.commit(place.path, { '.gitattributes': '* filter=evil\n' })
+    ground.run('config', 'filter.evil.clean', trap(ground))
+    const line = `\tx = ${'x'.repeat(1_000)}\n`
+    for (let n = 0; n < 66; n++) appendFileSync(join(ground.top, '.git/config'), `[many "${n}"]\n${line.repeat(1_000)}`)
+    ground.write({ 'a.txt': 'changed\n' }, place.path)
+    const { inspect, ...others } = await everything(ground, place)
+    untouched(ground)
+    expect([inspect, ...new Set(Object.values(others))]).toEqual(['nothing', 'failed'])
+  })
+
+  test('[G17] that a configuration names which answers differently each time', async ({ ground }) => {
+    const place = await placed(ground)
+    ground.commit(place.path, { '.gitattributes': '* filter=evil\n' })
+    const fifo = join(ground.folder, 'fifo')
+    execFileSync('mkfifo', [fifo])
+    const evil = `[filter "evil"]\nclean = ${trap(ground)}\nsmudge = ${trap(ground)}\n`
+    writeFileSync(join(ground.folder, 'evil'), evil)
+    const feeder = spawn(
+      'sh',
+      [
+        '-c',
+        `while exec 3>"$1"; do grep -lz '[-]-show-scope' /proc/[0-9]*/cmdline >/dev/null 2>&1 || cat "$2" >&3; exec 3>&-; done`,
+        '-',
+        fifo,
+        join(ground.folder, 'evil'),
+      ],
+      { stdio: 'ignore' },
+    )
+    ground.run('config', 'include.path', fifo)
+    ground.write({ 'a.txt': 'changed\n' }, place.path)
+    const said = await everything(ground, place).finally(async () => {
+      feeder.kill('SIGKILL')
+      await once(feeder, 'exit')
+    })
+    untouched(ground)
+    expect(said).toMatchObject({ inspect: 'done', state: 'done', diff: 'done', rescue: 'done', line: 'done', remove: 'done', add: 'done' })
+  })
+
+  test('[G17] that its worktree, its record of it, or the repository was told to take the configuration from', async ({ ground }) => {
+    const evil = join(ground.folder, 'evil.git')
+    ground.in(ground.folder, 'clone', '-q', '--bare', ground.top, evil)
+    for (const key of ['clean', 'smudge']) ground.in(evil, 'config', `filter.evil.${key}`, trap(ground))
+    ground.run('config', 'extensions.worktreeConfig', 'true')
+    const place = await placed(ground)
+    ground.commit(place.path, { '.gitattributes': '* filter=evil\n' })
+    const admin = ground.in(place.path, 'rev-parse', '--absolute-git-dir')
+    writeFileSync(join(admin, 'config.worktree'), readFileSync(join(evil, 'config')))
+    writeFileSync(join(admin, 'commondir'), `${evil}\n`)
+    ground.write({ 'a.txt': 'changed\n' }, place.path)
+    expect(await everything(ground, place)).toMatchObject({ state: 'done', diff: 'done', rescue: 'done' })
+    const other = await placed(ground, 'other')
+    writeFileSync(join(other.path, '.git'), `gitdir: ${evil}\n`)
+    expect(await ground.another().state(other, other.from)).toMatchObject({ state: 'foreign' })
+    writeFileSync(join(ground.top, '.git/commondir'), `${evil}\n`)
+    expect(await everything(ground, place)).toMatchObject({ inspect: 'nothing', state: 'missing', line: 'missing', scratch: 'missing' })
+    untouched(ground)
+  })
+
+  test('[G17] that it writes among what a rebase is about to do', async ({ ground }) => {
+    ground.commit(ground.top, { '.gitattributes': '*.txt filter=where\n' })
+    const place = await placed(ground)
+    ground.commit(place.path, { 'w.txt': 'w\n' })
+    const onto = await ground.ahead()
+    const where = join(ground.folder, 'where')
+    ground.run('config', '--global', 'filter.where.smudge', `echo "$GIT_DIR" >> '${where}'; cat`)
+    expect(await ground.git.rebase(place, onto, 'task')).toMatchObject({ result: 'rebased' })
+    const folders = new Set(readFileSync(where, 'utf8').trim().split('\n'))
+    expect(folders.size).toBe(2)
+    // The worktree itself, into which what was made elsewhere is laid.
+    folders.delete(ground.in(place.path, 'rev-parse', '--absolute-git-dir'))
+    expect([...folders].filter((folder) => folder.startsWith(join(ground.top, '.git')))).toEqual([])
+  })
+
+  test('[G17] nor does a pipe in the place of a file of git hold us up', async ({ ground }) => {
+    const place = await placed(ground)
+    const admin = ground.in(place.path, 'rev-parse', '--absolute-git-dir')
+    const pipe = (path: string) => {
+      rmSync(path)
+      execFileSync('mkfifo', [path])
+    }
+    pipe(join(admin, 'index'))
+    await expect(ground.git.rescue(place, 'task')).rejects.toMatchObject({ reason: 'failed', message: expect.stringContaining('index') })
+    pipe(join(place.path, '.git'))
+    expect(await ground.git.state(place, place.from)).toMatchObject({ state: 'foreign' })
+    pipe(join(ground.top, '.git/config'))
+    await expect(ground.another().line(ground.main)).rejects.toMatchObject({ reason: 'failed', message: expect.stringContaining('config') })
+  })
+})
+
+describe('what is merged', () => {
+  /** Two works that exclude each other. */
+  const contrary = async (ground: LineGround) => {
+    const [one, two] = [await ground.work('t1', { 'a.txt': 'ONE\ntwo\n' }), await ground.work('t2', { 'a.txt': 'EINS\ntwo\n' })]
+    await ground.land('t1', one)
+    return two
+  }
+
+  test('[G17] is not what attributes say that only the repository has', async ({ ground }) => {
+    const two = await contrary(ground)
+    mkdirSync(join(ground.top, '.git/info'), { recursive: true })
+    writeFileSync(join(ground.top, '.git/info/attributes'), '* merge=union\n')
+    writeFileSync(join(ground.top, 'attributes'), '* merge=union\n')
+    ground.run('config', 'core.attributesFile', join(ground.top, 'attributes'))
+    expect(await ground.build('t2', two)).toEqual({ result: 'conflict', files: ['a.txt'] })
+    const place = { repo: ground.top, path: ground.git.placeFor('web', 't2'), branch: 'signalbox/t2' }
+    expect(await ground.git.rebase(place, await ground.head(), 't2')).toEqual({ result: 'conflict', files: ['a.txt'] })
+    ground.commit(ground.top, { 'a.txt': 'UN\ntwo\n' })
+    expect(await ground.git.line(ground.main)).toMatchObject({ state: 'apart', files: ['a.txt'] })
+  })
+
+  test('[GL16] goes by the attributes that the line has, whatever is checked out', async ({ ground }) => {
+    const two = await contrary(ground)
+    ground.write({ '.gitattributes': '* merge=union\n' })
+    expect(await ground.build('t2', two)).toEqual({ result: 'conflict', files: ['a.txt'] })
+    rmSync(join(ground.top, '.gitattributes'))
+    expect(await ground.git.follow(ground.main)).toEqual({ state: 'even' })
+    ground.commit(ground.top, { '.gitattributes': 'log.txt merge=union\nlock.txt -merge\n', 'log.txt': '1\n', 'lock.txt': '1\n\n\n\n2\n' })
+    await ground.land('t3', await ground.work('t3', { 'log.txt': '1\n3\n', 'lock.txt': '1\n\n\n\n3\n' }))
+    ground.run('checkout', '-q', '--detach', 'main~1')
+    const [log, lock] = [await ground.place('t4', 'refs/heads/main'), await ground.place('t5', 'refs/heads/main')]
+    const landed = await ground.land('t4', ground.commit(log, { 'log.txt': '1\n4\n' }))
+    expect(ground.run('show', `${landed}:log.txt`).split('\n').sort()).toEqual(['1', '3', '4'])
+    expect(await ground.build('t5', ground.commit(lock, { 'lock.txt': '5\n\n\n\n2\n' }))).toEqual({
+      result: 'conflict',
+      files: ['lock.txt'],
+    })
+  })
+
+  test('[G16] has the parents that it was made with, not those of a list of roots', async ({ ground }) => {
+    const work = await ground.work('t2', { 'x.txt': 'x\n' })
+    const landed = await ground.ahead()
+    writeFileSync(join(ground.top, '.git/shallow'), `${work}\n${landed}\n`)
+    const built = await ground.build('t2', work)
+    rmSync(join(ground.top, '.git/shallow'))
+    expect(built).toMatchObject({ result: 'built' })
+  })
+})
+
+describe('a repository is the same one', () => {
+  /** From a place to what landed. */
+  const throughAll = async (ground: LineGround, repo: string) => {
+    const git = ground.another()
+    const place = { repo, path: git.placeFor('web', 'through'), branch: 'signalbox/through' }
+    const { base } = await git.add({ ...place, base: 'main', strategy: 'local' })
+    const commit = ground.commit(place.path, { 'through.txt': 'x\n' })
+    expect(await git.state(place, base)).toMatchObject({ state: 'present', ahead: 1, dirty: 0, head: commit })
+    expect((await git.diff(place, { from: base, bytes: 1_000 })).files).toMatchObject([{ path: 'through.txt', status: 'A' }])
+    const line = { repo, target: 'main', strategy: 'local' as const }
+    const { head } = await git.line(line)
+    const built = await git.build({ ...ground.building('through', commit, head), line })
+    if (built.result !== 'built') throw new Error(JSON.stringify(built))
+    expect(await git.land(line, head, built.commit, 'through')).toBe(true)
+    expect(await git.follow(line)).toEqual({ state: 'even' })
+    expect(ground.in(repo, 'rev-parse', 'main')).toBe(built.commit)
+    expect(ground.in(repo, 'status', '--porcelain', '--untracked-files=no')).toBe('')
+    await git.remove(place, 'through')
+    expect(ground.in(repo, 'fsck', '--no-dangling', '--no-progress')).toBe('')
+  }
+
+  test('[G18] as a linked worktree, beside a git directory elsewhere, and through a link', async ({ ground }) => {
+    const [apart, linked] = [join(ground.folder, 'apart'), join(ground.folder, 'linked')]
+    ground.in(ground.folder, 'clone', '-q', '--separate-git-dir', join(ground.folder, 'apart.git'), ground.top, apart)
+    expect(await ground.git.inspect(apart)).toMatchObject({ top: apart, branch: 'main', remote: ground.top })
+    await throughAll(ground, apart)
+    ground.run('checkout', '-q', '-b', 'elsewhere')
+    ground.run('worktree', 'add', '-q', linked, 'main')
+    expect(await ground.git.inspect(linked)).toMatchObject({ top: linked, branch: 'main' })
+    await throughAll(ground, linked)
+    const moved = join(ground.folder, 'moved.git')
+    renameSync(join(apart, '.git'), `${moved}-link`)
+    symlinkSync(join(ground.folder, 'apart.git'), join(apart, '.git'))
+    expect(await ground.git.inspect(apart)).toMatchObject({ top: apart, branch: 'main' })
+    mkdirSync(join(apart, 'sub'))
+    expect(await ground.git.inspect(join(apart, 'sub'))).toMatchObject({ top: apart })
+    expect(await ground.git.inspect(join(ground.top, '.git/refs'))).toBeUndefined()
+  })
+
+  test('[G18] as a submodule, and when its files are elsewhere it is none', async ({ ground }) => {
+    const outer = join(ground.folder, 'outer')
+    mkdirSync(outer)
+    ground.in(outer, 'init', '-q')
+    ground.in(outer, 'submodule', '--quiet', 'add', ground.top, 'sub')
+    await throughAll(ground, join(outer, 'sub'))
+    ground.run('config', 'core.worktree', ground.folder)
+    expect(await ground.git.inspect(ground.top)).toBeUndefined()
+  })
+
+  test('[G18] with SHA-256', async ({ ground }) => {
+    const repo = join(ground.folder, 'sha256')
+    ground.in(ground.folder, 'init', '-q', '--object-format=sha256', repo)
+    ground.commit(repo, { 'a.txt': 'a\n' })
+    await throughAll(ground, repo)
+  })
+
+  test('[G18] as a shallow clone', async ({ ground }) => {
+    ground.commit(ground.top, { 'b.txt': 'b\n' })
+    const repo = join(ground.folder, 'shallow')
+    ground.in(ground.folder, 'clone', '-q', '--depth=1', `file://${ground.top}`, repo)
+    await throughAll(ground, repo)
+  })
+
+  test('[G18] with a sparse checkout, which stays as sparse as it is', async ({ ground }) => {
+    ground.commit(ground.top, { 'in/a.txt': 'a\n', 'out-of-it/b.txt': 'b\n' })
+    ground.run('sparse-checkout', 'set', 'in')
+    const path = await ground.place('t1')
+    ground.in(path, 'sparse-checkout', 'disable')
+    const commit = ground.commit(path, { 'out-of-it/b.txt': 'B\n', 'out-of-it/c.txt': 'c\n', 'in/a.txt': 'A\n' })
+    await ground.land('t1', commit)
+    expect(await ground.git.follow(ground.main)).toEqual({ state: 'even' })
+    expect([existsSync(join(ground.top, 'out-of-it')), readFileSync(join(ground.top, 'in/a.txt'), 'utf8')]).toEqual([false, 'A\n'])
+    expect(ground.run('status', '--porcelain')).toBe('')
+  })
+})
