@@ -28,6 +28,8 @@ export interface NewPlace extends Place {
    * exists, it is that one. `local_if_ahead` is the local one when it has all that the remote one has.
    */
   strategy: BaseStrategy
+  /** Where the line of the base was told to stand last; null when it has none. Without it, its ref is believed. */
+  line?: string | null
 }
 
 /**
@@ -40,11 +42,12 @@ export interface NewPlace extends Place {
  * | missing | the repository, the branch or the saved tree is not there              |
  * | busy    | another program holds a lock, for longer than we wait                  |
  * | unsaved | a repository inside the place holds work that only it has              |
+ * | damaged | objects are missing, or are not what their ids say                     |
  * | failed  | git itself said no                                                     |
  */
 export class GitRefusal extends Error {
   override readonly name = 'GitRefusal'
-  readonly reason: 'invalid' | 'foreign' | 'missing' | 'busy' | 'unsaved' | 'failed'
+  readonly reason: 'invalid' | 'foreign' | 'missing' | 'busy' | 'unsaved' | 'damaged' | 'failed'
   constructor(reason: GitRefusal['reason'], message: string) {
     super(message)
     this.reason = reason
@@ -111,6 +114,7 @@ export interface NewBranch {
   branch: string
   base: string
   strategy: BaseStrategy
+  line?: string | null
 }
 
 /** A line: what has landed for a branch, as `refs/signalbox/line/<target>`. The branch itself follows it. */
@@ -120,17 +124,26 @@ export interface LineOf {
   /** What the target is made from when it is not there: of an epic. Without it a target that is not there is `missing`. */
   base?: string
   strategy: BaseStrategy
+  /**
+   * Where we know the line to be: first where it was told to stand last, then what was about to land. Workers can write the ref: one
+   * that stands elsewhere, and not because of what people committed, is `foreign`. Without it the ref is believed.
+   */
+  known?: string[]
 }
 
 /**
  * Where a line stands, after it has taken in what people committed on the target themselves.
  *
- * | state | means                                                                                 |
- * |-------|---------------------------------------------------------------------------------------|
- * | ready | it has all that the target has; `moved`: some of that was taken in just now           |
- * | apart | line and target both went on and cannot be joined: somebody has to merge these files  |
+ * | state   | means                                                                                 |
+ * |---------|---------------------------------------------------------------------------------------|
+ * | ready   | it has all that the target has; `moved`: some of that was taken in since it was told  |
+ * | apart   | line and target both went on and cannot be joined: somebody has to merge these files  |
+ * | foreign | somebody else has moved it to this head; nothing was moved                            |
  */
-export type LineHead = { state: 'ready'; head: string; moved: boolean } | { state: 'apart'; head: string; target: string; files: string[] }
+export type LineHead =
+  | { state: 'ready'; head: string; moved: boolean }
+  | { state: 'apart'; head: string; target: string; files: string[] }
+  | { state: 'foreign'; head: string }
 
 export interface Build {
   line: LineOf
@@ -138,6 +151,8 @@ export interface Build {
   commit: string
   /** The line's head, in full. */
   onto: string
+  /** The commit that the work was shown from. What is not on the line of it was shown to nobody: such work is refused. */
+  from?: string
   message: string
   /** Trailers by name; the commit is known again by them. */
   trailers: Record<string, string>
@@ -178,10 +193,17 @@ export type Rebased = { result: 'rebased' | 'even'; head: string } | { result: '
  * |            | git cannot look at it                                                             |
  * | moved      | somebody committed on it, and the line has not taken that in yet                  |
  * | apart      | line and target both went on, and cannot be joined                                |
+ * | foreign    | the line does not stand where we know it to be                                    |
  */
 export type Followed =
   | { state: 'even' }
-  | { state: 'behind'; by: number; why: 'dirty' | 'in_the_way' | 'busy' | 'moved' | 'apart'; at: string | null; message: string }
+  | {
+      state: 'behind'
+      by: number
+      why: 'dirty' | 'in_the_way' | 'busy' | 'moved' | 'apart' | 'foreign'
+      at: string | null
+      message: string
+    }
 
 /**
  * Only the git CLI, argv arrays, no shell. A repository may be hostile: neither its hooks nor a program that its own
@@ -215,11 +237,17 @@ export interface Git {
    * merge commit when both went on.
    */
   line(of: LineOf): Promise<LineHead>
+  /**
+   * Keeps a commit that was handed in from being collected, wherever its branch goes, until it has landed under that name. Null lets
+   * it go. Another commit under the same name takes its place.
+   */
+  keep(repo: string, name: string, commit: string | null): Promise<void>
   /** One commit on top of `onto`, away from every checkout. `.signalbox/` stays as `onto` has it. Moves only what keeps it. */
   build(build: Build): Promise<Built>
   /**
    * Moves the line from one commit to another by compare-and-swap; also true when an earlier attempt did. False when the line
-   * stands elsewhere, or when the target was moved by somebody meanwhile: look at the line, and build again.
+   * stands elsewhere, or when the target was moved by somebody meanwhile: look at the line, and build again. All of it can be read
+   * then, or the line is where it was and it throws `damaged`. What `keep` keeps under that name is let go.
    */
   land(of: LineOf, from: string, to: string, keep: string): Promise<boolean>
   /** By compare-and-swap where the target is checked out nowhere, by a fast-forward in a clean checkout; else it stays behind. */

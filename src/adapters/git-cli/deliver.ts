@@ -24,7 +24,7 @@ export async function deliver(repo: Repo, place: Place, found: Found, delivery: 
   for (let tries = 0; tries < TRIES; tries++) {
     const head = await commitAt(repo, ref)
     if (!head) throw new GitRefusal('missing', `${repo.cwd} has no branch "${place.branch}".`)
-    const [before] = await madeBefore(repo, delivery.trailers, head)
+    const [before] = (await madeBefore(repo, delivery.trailers, head)).made
     if (before) return { commit: before.commit }
     const blob = await repo.line(['hash-object', '-w', '--stdin'], { input: delivery.text })
     const here = await checkoutOf(repo, place, found, ref)

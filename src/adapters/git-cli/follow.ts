@@ -33,6 +33,7 @@ const NO_FILTER = new Set(['unspecified', 'set', 'unset'])
 export async function follow(repo: Repo, of: LineOf, lockWaitMs: number): Promise<Followed> {
   const [now, checkouts] = await Promise.all([tips(repo, of.target), checkoutsOf(repo, of.target)])
   const { line, local } = now
+  if (of.known && !(line && of.known.includes(line))) return foreign(repo, of, local)
   if (!line || line === local) return { state: 'even' }
   if (!local && !of.base) throw new GitRefusal('missing', `${repo.cwd} has no branch "${of.target}". ${byHand('git branch', of)}`)
   const held = await tryTo(repo, of, { line, local }, checkouts, lockWaitMs)
@@ -42,6 +43,13 @@ export async function follow(repo: Repo, of: LineOf, lockWaitMs: number): Promis
   if (then === line) return { state: 'even' }
   const by = Number(await repo.line(['rev-list', '--count', line, ...(then ? [`^${then}`] : [])]))
   return { state: 'behind', by, ...held }
+}
+
+async function foreign(repo: Repo, of: LineOf, local: string | undefined): Promise<Followed> {
+  const [head] = of.known ?? []
+  const by = head && (await repo.ask(['rev-list', '--count', head, ...(local ? [`^${local}`] : [])]))
+  const message = `${lineRef(of.target)} does not stand where it was put.`
+  return { state: 'behind', by: by ? Number(by) : 1, why: 'foreign', at: null, message }
 }
 
 interface Step {

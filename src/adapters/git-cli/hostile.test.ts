@@ -206,6 +206,203 @@ describe('what is merged', () => {
   })
 })
 
+describe('a line that we did not move', () => {
+  const LINE = 'refs/signalbox/line/main'
+  const evil = (ground: LineGround, parent = LINE) => {
+    ground.run('branch', '-f', 'evil', parent)
+    return ground.run('commit-tree', ground.tip(`${parent}^{tree}`), '-p', parent, '-m', 'evil')
+  }
+
+  test('[GL17] is foreign, and neither moved nor followed', async ({ ground }) => {
+    const landed = await ground.ahead()
+    const [of, main] = [{ ...ground.main, known: [landed] }, ground.tip('main')]
+    const older = ground.tip('main')
+    for (const at of [evil(ground), evil(ground, 'main'), older]) {
+      ground.run('update-ref', LINE, at)
+      expect(await ground.git.line(of)).toEqual({ state: 'foreign', head: at })
+      expect(await ground.git.follow(of)).toMatchObject({ state: 'behind', by: 1, why: 'foreign' })
+      expect([ground.tip('main'), ground.tip(LINE)]).toEqual([main, at])
+    }
+    expect(await ground.git.line({ ...ground.main, known: [] })).toMatchObject({ state: 'ready', head: main })
+    ground.run('update-ref', LINE, evil(ground))
+    expect(await ground.git.line({ ...ground.main, known: [] })).toMatchObject({ state: 'foreign' })
+    ground.run('update-ref', LINE, landed)
+    expect(await ground.git.line(of)).toEqual({ state: 'ready', head: landed, moved: false })
+    expect(await ground.git.follow(of)).toEqual({ state: 'even' })
+    expect(ground.tip('main')).toBe(landed)
+  })
+
+  test('[GL17] that was deleted stands where it stood', async ({ ground }) => {
+    const landed = await ground.ahead()
+    const of = { ...ground.main, known: [landed] }
+    ground.run('update-ref', '-d', LINE)
+    expect(await ground.git.follow(of)).toMatchObject({ why: 'foreign' })
+    expect(await ground.git.line(of)).toEqual({ state: 'ready', head: landed, moved: false })
+    expect(ground.tip(LINE)).toBe(landed)
+    ground.run('update-ref', '-d', LINE)
+    const theirs = ground.commit(ground.top, { 'mine.txt': 'x' })
+    expect(await ground.git.line(of)).toMatchObject({ state: 'ready', moved: true })
+    expect(ground.run('rev-list', '--parents', '-1', LINE).split(' ').slice(1)).toEqual([landed, theirs])
+    // Of a repository that was cloned again.
+    ground.run('update-ref', '-d', LINE)
+    expect(await ground.git.line({ ...ground.main, known: ['a'.repeat(40)] })).toEqual({ state: 'ready', head: theirs, moved: true })
+  })
+
+  test('[GL17] is ours when only what people committed was taken in, however often, and told by nobody', async ({ ground }) => {
+    const landed = await ground.ahead()
+    const of = { ...ground.main, known: [landed] }
+    for (const n of [1, 2]) {
+      ground.commit(ground.top, { [`mine-${n}.txt`]: 'x' })
+      expect(await ground.git.line(ground.main)).toMatchObject({ state: 'ready', moved: true })
+    }
+    const head = ground.tip(LINE)
+    expect(ground.run('rev-list', '--count', '--merges', `${landed}..${head}`)).toBe('2')
+    expect(await ground.git.line(of)).toEqual({ state: 'ready', head, moved: true })
+    // The same parents, and another tree.
+    const forged = ground.run('commit-tree', ground.tip(`${landed}^{tree}`), '-p', `${head}^1`, '-p', `${head}^2`, '-m', 'x')
+    ground.run('update-ref', LINE, forged)
+    expect(await ground.git.line(of)).toEqual({ state: 'foreign', head: forged })
+    ground.run('update-ref', LINE, head)
+    expect(await ground.git.follow({ ...of, known: [head] })).toEqual({ state: 'even' })
+    const next = ground.commit(ground.top, { 'mine-3.txt': 'x' })
+    expect(await ground.git.line(of)).toEqual({ state: 'ready', head: next, moved: true })
+  })
+
+  test('[GL17] is ours when it stands at what was about to land', async ({ ground }) => {
+    const before = await ground.head()
+    const landed = await ground.ahead()
+    expect(await ground.git.line({ ...ground.main, known: [before] })).toEqual({ state: 'foreign', head: landed })
+    expect(await ground.git.line({ ...ground.main, known: [before, landed] })).toEqual({ state: 'ready', head: landed, moved: false })
+  })
+
+  test('[GL17] is not where work begins', async ({ ground }) => {
+    const landed = await ground.ahead()
+    ground.run('update-ref', LINE, evil(ground))
+    const begun = (name: string, line: string | null) => {
+      const place = { repo: ground.top, path: ground.git.placeFor('web', name), branch: `signalbox/${name}` }
+      return ground.git.add({ ...place, base: 'main', strategy: 'local', line }).then(({ base }) => base)
+    }
+    expect([await begun('t2', landed), await begun('t3', null)]).toEqual([landed, ground.tip('main')])
+    const epic = { repo: ground.top, branch: 'epic', base: 'main', strategy: 'local' as const }
+    expect(await ground.git.branch({ ...epic, line: landed })).toEqual({ head: landed })
+  })
+
+  test('[GL18] nothing lands that was shown from a commit which is not on the line', async ({ ground }) => {
+    const hidden = ground.run('commit-tree', ground.tip('main^{tree}'), '-p', 'main', '-m', 'hidden')
+    ground.run('branch', 'hidden', hidden)
+    const path = await ground.place('t1', 'hidden')
+    const commit = ground.commit(path, { 'b.txt': 'b\n' })
+    await expect(ground.build('t1', commit, { from: hidden })).rejects.toMatchObject({
+      reason: 'failed',
+      message: expect.stringMatching(/not on main.*review_rebase/),
+    })
+    const from = ground.tip('main')
+    expect(await ground.build('t1', commit, { from })).toMatchObject({ result: 'built' })
+    const work = await ground.work('t2', { 'c.txt': 'c\n' })
+    await ground.ahead()
+    expect(await ground.build('t2', work, { from })).toMatchObject({ result: 'built' })
+    ground.in(ground.git.placeFor('web', 't2'), 'merge', '-q', '--no-edit', LINE)
+    expect(await ground.build('t2', ground.tip('signalbox/t2'), { from })).toMatchObject({ result: 'built' })
+    await expect(ground.build('t2', work, { from: 'main' })).rejects.toMatchObject({ reason: 'invalid' })
+  })
+})
+
+describe('what was handed in', () => {
+  const LINE = 'refs/signalbox/line/main'
+  const collect = (ground: LineGround) => {
+    ground.run('reflog', 'expire', '--expire=now', '--expire-unreachable=now', '--all')
+    ground.run('gc', '-q', '--prune=now')
+  }
+  const file = (ground: LineGround, id: string) => join(ground.top, '.git/objects', id.slice(0, 2), id.slice(2))
+
+  test('[GL19] is kept wherever its branch goes, until it has landed', async ({ ground }) => {
+    const commit = await ground.work('t1', { 'b.txt': 'b\n' })
+    await ground.git.keep(ground.top, 't1', ground.tip('main'))
+    await ground.git.keep(ground.top, 't1', commit)
+    const path = ground.git.placeFor('web', 't1')
+    ground.in(path, 'reset', '-q', '--hard', 'main')
+    collect(ground)
+    const landed = await ground.land('t1', commit)
+    expect(ground.run('show', `${landed}:b.txt`)).toBe('b')
+    expect(ground.run('for-each-ref', 'refs/signalbox/handed-in')).toBe('')
+    await ground.git.keep(ground.top, 't2', commit)
+    for (const _ of [1, 2]) await ground.git.keep(ground.top, 't2', null)
+    expect(ground.run('for-each-ref', 'refs/signalbox/handed-in')).toBe('')
+    await expect(ground.git.keep(ground.top, '../x', commit)).rejects.toMatchObject({ reason: 'invalid' })
+    await expect(ground.git.keep(ground.top, 't2', 'main')).rejects.toMatchObject({ reason: 'invalid' })
+    await expect(ground.git.keep(ground.top, 't2', 'a'.repeat(40))).rejects.toMatchObject({ reason: 'failed' })
+  })
+
+  test('[GL20] can be read when it has landed, or the line is where it was', async ({ ground }) => {
+    const commit = await ground.work('t1', { 'deep/er/b.txt': 'b\n' })
+    const onto = await ground.head()
+    const built = await ground.build('t1', commit)
+    if (built.result !== 'built') throw new Error(built.result)
+    const objects = [`${built.commit}^{tree}`, `${commit}:deep/er`, `${commit}:deep/er/b.txt`].map((name) => ground.tip(name))
+    for (const id of objects) {
+      const content = readFileSync(file(ground, id))
+      rmSync(file(ground, id))
+      await expect(ground.git.land(ground.main, onto, built.commit, 't1')).rejects.toMatchObject({
+        reason: 'damaged',
+        message: expect.stringContaining(id),
+      })
+      expect(ground.tip(LINE)).toBe(onto)
+      writeFileSync(file(ground, id), content)
+    }
+    // Another content under the same id: git itself would not notice.
+    const [blob, other] = [objects[2] as string, ground.tip(`${ground.commit(await ground.place('t2'), { 'b.txt': 'evil\n' })}:b.txt`)]
+    const content = readFileSync(file(ground, blob))
+    rmSync(file(ground, blob))
+    writeFileSync(file(ground, blob), readFileSync(file(ground, other)))
+    expect(ground.run('show', `${commit}:deep/er/b.txt`)).toBe('evil')
+    await expect(ground.git.land(ground.main, onto, built.commit, 't1')).rejects.toMatchObject({
+      reason: 'damaged',
+      message: expect.stringContaining('not what its id says'),
+    })
+    expect(ground.tip(LINE)).toBe(onto)
+    rmSync(file(ground, blob))
+    writeFileSync(file(ground, blob), content)
+    expect(await ground.git.land(ground.main, onto, built.commit, 't1')).toBe(true)
+    ground.isSound()
+  })
+
+  test('[GL20] or has landed before that was told, it is looked at again', async ({ ground }) => {
+    const commit = await ground.work('t1', { 'b.txt': 'b\n' })
+    await ground.land('t1', commit)
+    rmSync(file(ground, ground.tip(`${commit}:b.txt`)))
+    await expect(ground.build('t1', commit)).rejects.toMatchObject({ reason: 'damaged' })
+  })
+
+  test('[GL20] under a loop of repack and prune', async ({ ground }) => {
+    const works: string[] = []
+    for (let n = 0; n < 12; n++) {
+      works.push(await ground.work(`t${n}`, { [`d${n}/f.txt`]: `${n}\n` }))
+      await ground.git.keep(ground.top, `t${n}`, works[n] as string)
+    }
+    const loop = spawn('sh', ['-c', 'while :; do git repack -adq; git prune --expire=now; done'], {
+      cwd: ground.top,
+      env: ground.env,
+      stdio: 'ignore',
+      detached: true,
+    })
+    const landed: string[] = []
+    try {
+      for (const [n, commit] of works.entries())
+        for (let tries = 0; tries < 50; tries++) {
+          const to = await ground.land(`t${n}`, commit).catch(() => undefined)
+          if (to) landed.push(to)
+          if (to) break
+        }
+    } finally {
+      process.kill(-(loop.pid as number), 'SIGKILL')
+      await once(loop, 'exit')
+    }
+    expect(landed).toHaveLength(works.length)
+    expect(ground.run('ls-tree', '-d', '--name-only', LINE).split('\n')).toHaveLength(works.length)
+    ground.isSound()
+  })
+})
+
 describe('a repository is the same one', () => {
   /** From a place to what landed. */
   const throughAll = async (ground: LineGround, repo: string) => {

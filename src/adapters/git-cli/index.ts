@@ -5,7 +5,7 @@ import { deliver } from './deliver.ts'
 import { diffOfBranch, diffOfPlace, forkOf } from './diff.ts'
 import { fileBelow, fileOn, sizeOf } from './files.ts'
 import { follow } from './follow.ts'
-import { build, keyOf, land, lineHead, type Seen } from './line.ts'
+import { build, keep, keyOf, land, lineHead, type Seen } from './line.ts'
 import { ensure } from './merge.ts'
 import {
   checkCommit,
@@ -128,10 +128,16 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
       checkLine(of)
       return lineHead(await openRepo(open, of.repo), of, seen, lockWaitMs)
     },
+    keep: async (path, name, commit) => {
+      checkWord(name)
+      if (commit !== null) checkCommit(commit)
+      await keep(await openRepo(open, path), name, commit, lockWaitMs)
+    },
     build: async (wanted) => {
       checkLine(wanted.line)
       checkCommit(wanted.commit)
       checkCommit(wanted.onto)
+      if (wanted.from !== undefined) checkCommit(wanted.from)
       checkWord(wanted.keep)
       return build(await openRepo(open, wanted.line.repo), wanted, lockWaitMs)
     },

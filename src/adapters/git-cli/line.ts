@@ -1,13 +1,16 @@
 import { join } from 'node:path'
 import { type Build, type Built, GitRefusal, type LineHead, type LineOf } from '../../ports/git.ts'
+import { damageIn, requireIntact } from './intact.ts'
 import { freeLocks } from './lock-files.ts'
 import { ATTRIBUTES, commitOf, lockOf, madeBefore, mergedTree } from './merge.ts'
-import { baseCommit, isAncestor, lineRef, refs, type Tips, tips } from './repo.ts'
+import { baseCommit, commitAt, isAncestor, lineRef, refs, type Tips, tips } from './repo.ts'
 import { saveCommit } from './rescue.ts'
 import type { Repo } from './run.ts'
 
 /** Somebody else moves line or target meanwhile, over and over. */
 const TRIES = 10
+/** So often people can have committed before anybody looked at the line. */
+const MOST_TAKEN_IN = 100
 /** What is between agents and reviewers: it never lands. */
 const OURS = '.signalbox'
 /** However often it is looked at, it is one and the same commit. */
@@ -21,6 +24,7 @@ export async function lineHead(repo: Repo, of: LineOf, seen: Seen, lockWaitMs: n
   for (let tries = 0; tries < TRIES; tries++) {
     const now = await tips(repo, of.target)
     const { local, remote, line } = now
+    if (line && of.known && !(await isOurs(repo, of.known, line, [local, remote]))) return { state: 'foreign', head: line }
     if (!line || (!local && of.base)) {
       const refused = await begin(repo, of, now, lockWaitMs)
       if (refused !== undefined) await makeRoom(repo, of.target)
@@ -38,7 +42,7 @@ export async function lineHead(repo: Repo, of: LineOf, seen: Seen, lockWaitMs: n
       if (refused !== undefined) continue
     }
     seen.set(keyOf(repo, of), { head, local })
-    return { state: 'ready', head, moved: head !== line }
+    return { state: 'ready', head, moved: !(of.known ?? [line]).includes(head) }
   }
   throw new GitRefusal(
     'busy',
@@ -46,9 +50,38 @@ export async function lineHead(repo: Repo, of: LineOf, seen: Seen, lockWaitMs: n
   )
 }
 
+/**
+ * Whether the line got there by us: from where it is known to be, by what people committed and nothing else. Cut off before that was
+ * told, it is some merges further; each of them comes out the same when it is made again.
+ */
+async function isOurs(repo: Repo, known: string[], line: string, people: (string | undefined)[]): Promise<boolean> {
+  const tips = [...new Set(people)].filter((tip) => tip !== undefined)
+  const isTheirs = async (commit: string) => (await Promise.all(tips.map((tip) => isAncestor(repo, commit, tip)))).includes(true)
+  let at = line
+  for (let steps = 0; steps < MOST_TAKEN_IN; steps++) {
+    if (known.includes(at)) return true
+    // An older commit of the branch would take back what has landed.
+    if (await isTheirs(at)) return hasOneOf(repo, at, known)
+    const [tree, first, second, ...more] = (await repo.ask(['log', '--no-walk', '--format=%T %P', at]))?.split(' ') ?? []
+    if (!first || !second || more.length || !(await isTheirs(second))) return false
+    const again = await mergedTree(repo, first, second)
+    if ('files' in again || again.id !== tree) return false
+    at = first
+  }
+  return false
+}
+
+/** Also when there is none of them any more: of a repository that was cloned again. */
+async function hasOneOf(repo: Repo, commit: string, known: string[]): Promise<boolean> {
+  const there = (await Promise.all(known.map((one) => commitAt(repo, one)))).filter((one) => one !== undefined)
+  return !there.length || (await Promise.all(there.map((one) => isAncestor(repo, one, commit)))).includes(true)
+}
+
 /** Whichever of line and target there is not: as the other, or as the target's base. */
 async function begin(repo: Repo, of: LineOf, now: Tips, lockWaitMs: number): Promise<string | undefined> {
-  const known = now.line ?? now.local
+  // What has landed stays, though somebody deleted the line.
+  const last = now.line ?? (of.known?.[0] && (await commitAt(repo, of.known[0])))
+  const known = last || now.local
   const first = known ?? (of.base ? await baseCommit(repo, { base: of.base, strategy: of.strategy }) : now.remote)
   if (!first) throw missing(repo, of)
   const wanted = [...(now.line ? [] : [lineRef(of.target)]), ...(now.local || !of.base ? [] : [`refs/heads/${of.target}`])]
@@ -94,9 +127,10 @@ async function takeIn(repo: Repo, of: LineOf, line: string, people: (string | un
   return { head }
 }
 
-export async function build(repo: Repo, { keep, onto, method, ...work }: Build, lockWaitMs: number): Promise<Built> {
-  const [before, merged] = await Promise.all([landedBefore(repo, work, onto), workOn(repo, work.commit, onto)])
+export async function build(repo: Repo, { keep, onto, method, from, ...work }: Build, lockWaitMs: number): Promise<Built> {
+  const [{ before, edges }, merged] = await Promise.all([landedBefore(repo, work, onto), workOn(repo, work.commit, onto)])
   if (before) return { result: 'landed', commit: before }
+  if (from && from !== onto && !edges.includes(from) && !(await isAncestor(repo, from, onto))) throw shownToNobody(work.line, from)
   if ('files' in merged) return { result: 'conflict', files: merged.files }
   if (merged.tree === merged.ontoTree) return { result: 'nothing' }
   const parents = method === 'merge' ? [onto, work.commit] : [onto]
@@ -111,13 +145,23 @@ export async function build(repo: Repo, { keep, onto, method, ...work }: Build, 
  * can have been given the trailers of this one, which would then be taken for landed.
  */
 async function landedBefore(repo: Repo, { commit, trailers }: Pick<Build, 'commit' | 'trailers'>, onto: string) {
-  for (const made of await madeBefore(repo, trailers, `${commit}..${onto}`)) {
-    const [first, ...others] = made.parents
+  const { made, edges } = await madeBefore(repo, trailers, `${commit}..${onto}`)
+  for (const one of made) {
+    const [first, ...others] = one.parents
     if (!first || others.some((other) => other !== commit)) continue
     const again = await workOn(repo, commit, first)
-    if ('tree' in again && again.tree === made.tree) return made.commit
+    if (!('tree' in again) || again.tree !== one.tree) continue
+    await requireIntact(repo, first, one.commit)
+    return { before: one.commit, edges }
   }
-  return undefined
+  return { before: undefined, edges }
+}
+
+function shownToNobody({ target }: LineOf, from: string): GitRefusal {
+  return new GitRefusal(
+    'failed',
+    `It was shown from ${from.slice(0, 12)}, which is not on ${target}: what that brings was shown to nobody. Put it on top of what has landed with review_rebase, and look at it again.`,
+  )
 }
 
 type WorkOn = { tree: string; ontoTree: string; original: Buffer } | { files: string[] }
@@ -179,7 +223,8 @@ export async function land(
   seen: Seen,
   lockWaitMs: number,
 ): Promise<boolean> {
-  const [target, line, kept, none] = [`refs/heads/${of.target}`, lineRef(of.target), keptRef(keep), '0'.repeat(from.length)]
+  const [target, line, none] = [`refs/heads/${of.target}`, lineRef(of.target), '0'.repeat(from.length)]
+  const [kept, handedIn] = [keptRef(keep), handedInRef(keep)]
   const known = seen.get(keyOf(repo, of))
   let local = known?.head === from ? known.local : from
   let failed = ''
@@ -188,9 +233,12 @@ export async function land(
       [target, `verify ${target} ${local ?? none}`],
       [line, `update ${line} ${to} ${from}`],
       [kept, `delete ${kept}`],
+      [handedIn, `delete ${handedIn}`],
     ]
     const refused = await moveRefs(repo, moves, lockWaitMs)
     if (refused === undefined) {
+      const damage = await damageIn(repo, from, to)
+      if (damage !== undefined) throw await takenBack(repo, of, { from, to, damage }, lockWaitMs)
       seen.set(keyOf(repo, of), { head: to, local })
       return true
     }
@@ -204,6 +252,19 @@ export async function land(
     local = now.local
   }
   throw new GitRefusal('busy', `The line of ${of.target} in ${repo.cwd} cannot be moved: ${failed}`)
+}
+
+/** By then somebody may have collected what nothing named yet, or put something else in its place. */
+async function takenBack(repo: Repo, of: LineOf, { from, to, damage }: { from: string; to: string; damage: string }, lockWaitMs: number) {
+  const line = lineRef(of.target)
+  await moveRefs(repo, [[line, `update ${line} ${from} ${to}`]], lockWaitMs)
+  return new GitRefusal('damaged', `What was to land on ${of.target} cannot be read: ${damage}`)
+}
+
+export async function keep(repo: Repo, name: string, commit: string | null, lockWaitMs: number): Promise<void> {
+  const ref = handedInRef(name)
+  const refused = await moveRefs(repo, [[ref, commit ? `update ${ref} ${commit}` : `delete ${ref}`]], lockWaitMs)
+  if (refused !== undefined) throw new GitRefusal('failed', `${ref} cannot be written in ${repo.cwd}: ${refused}`)
 }
 
 /** All of them or none. Why not, when not. A lock that a dead git left is removed once. */
@@ -226,6 +287,10 @@ function missing(repo: Repo, { target }: LineOf): GitRefusal {
 
 export function keyOf(repo: Repo, { target }: LineOf): string {
   return `${repo.common}\0${target}`
+}
+
+function handedInRef(name: string): string {
+  return `refs/signalbox/handed-in/${name}`
 }
 
 export function keptRef(keep: string): string {

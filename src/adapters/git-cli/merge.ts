@@ -36,20 +36,23 @@ interface Made {
 
 /**
  * By what our own commits say, among those of a range, newest first. Whoever can commit can say the same: where others' commits can
- * be in the range, it has to be seen what they are made of.
+ * be in the range, it has to be seen what they are made of. `edges`: the commits that both sides of the range have last.
  */
-export async function madeBefore(repo: Repo, trailers: Work['trailers'], range: string): Promise<Made[]> {
+export async function madeBefore(repo: Repo, trailers: Work['trailers'], range: string): Promise<{ made: Made[]; edges: string[] }> {
   const wanted = Object.entries(trailers)
   const values = wanted.map(([name]) => `%(trailers:key=${name},valueonly,separator=%x01)`)
-  const fields = ['%H', '%T', '%P', '%ce', ...values].join('%x00')
-  const listed = await repo.ask(['log', `--max-count=${MOST_LOOKED_AT}`, `--format=${fields}%x02`, range])
-  const made = (listed?.split('\u0002') ?? []).map((entry): Made => {
-    const [commit = '', tree = '', parents = '', committer, ...said] = entry.trim().split('\0')
+  const fields = ['%m', '%H', '%T', '%P', '%ce', ...values].join('%x00')
+  const listed = await repo.ask(['log', '--boundary', `--max-count=${MOST_LOOKED_AT}`, `--format=${fields}%x02`, range])
+  const entries = (listed?.split('\u0002') ?? []).map((entry) => entry.trim().split('\0'))
+  const all = entries.map(([, commit = '', tree = '', parents = '', committer, ...said]): Made => {
     const isOurs = committer === US.GIT_COMMITTER_EMAIL
     return { commit, tree, parents: parents.split(' ').filter(Boolean), said: isOurs ? said.map((one) => one.split('\u0001')) : [] }
   })
-  const ours = broughtByNoWork(made)
-  return made.filter(({ commit, said }) => ours.has(commit) && wanted.every(([, value], i) => said[i]?.includes(value)))
+  const isEdge = (n: number) => entries[n]?.[0] === '-'
+  const inside = all.filter((_, n) => !isEdge(n))
+  const ours = broughtByNoWork(inside)
+  const made = inside.filter(({ commit, said }) => ours.has(commit) && wanted.every(([, value], i) => said[i]?.includes(value)))
+  return { made, edges: all.filter((_, n) => isEdge(n)).map(({ commit }) => commit) }
 }
 
 /**

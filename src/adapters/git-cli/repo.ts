@@ -91,16 +91,22 @@ export async function canonical(path: string): Promise<string> {
 }
 
 /** The commit that work begins at. */
-export async function baseCommit(repo: At, { base, strategy }: Pick<NewPlace, 'base' | 'strategy'>): Promise<string> {
-  const commit = isRefOrCommit(base) ? await commitAt(repo, base) : await branchCommit(repo, checkBranch(base), strategy)
+export async function baseCommit(repo: At, { base, strategy, line }: Pick<NewPlace, 'base' | 'strategy' | 'line'>): Promise<string> {
+  const commit = isRefOrCommit(base) ? await commitAt(repo, base) : await branchCommit(repo, checkBranch(base), strategy, line)
   if (commit) return commit
   const unborn = (await commitAt(repo, 'HEAD')) === undefined
   throw new GitRefusal('missing', unborn ? `${repo.cwd} has no commit yet. Make a first one.` : `${repo.cwd} has no branch "${base}".`)
 }
 
 /** Where a branch has a line that has all of it, work begins there: it has what landed and the branch did not follow yet. */
-async function branchCommit(repo: At, base: string, strategy: NewPlace['strategy']): Promise<string | undefined> {
-  const { local, remote, line } = await tips(repo, base)
+async function branchCommit(
+  repo: At,
+  base: string,
+  strategy: NewPlace['strategy'],
+  told: string | null | undefined,
+): Promise<string | undefined> {
+  const { local, remote, line: found } = await tips(repo, base)
+  const line = told === undefined ? found : (told ?? undefined)
   const commit = await chosen(repo, local, remote, strategy)
   if (!commit || !line || line === commit) return commit
   return (await isAncestor(repo, commit, line)) ? line : commit

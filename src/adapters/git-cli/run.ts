@@ -1,4 +1,4 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { GitRefusal } from '../../ports/git.ts'
 import { Configurations, counting, isOn, parsed, type Setting } from './config.ts'
@@ -60,6 +60,8 @@ export interface At {
   ask(args: string[], options?: Options): Promise<string | undefined>
   /** Whatever it exits with. */
   tried(args: string[], options?: Options): Promise<{ stdout: Buffer; failed?: string }>
+  /** Piece by piece, however much it is. What git said when it said no. */
+  read(args: string[], input: Buffer, take: (bytes: Buffer) => void): Promise<string | undefined>
 }
 
 /** Its refs and objects, without the files of any checkout. */
@@ -146,12 +148,14 @@ function gitAt(environment: NodeJS.ProcessEnv, { cwd, gitDir, own, common, workT
     GIT_OBJECT_DIRECTORY: objects,
     ...(workTree ? { GIT_WORK_TREE: workTree } : {}),
   }
-  const ran = async (args: string[], options: Options) => {
+  const envFor = (options: Options) => {
     const config = asEnvironment([...settings, ...ownConfig(options.checkout ?? false)])
-    const env = { ...environmentFor(environment, options), ...place, ...config, ...options.env }
+    return { ...environmentFor(environment, options), ...place, ...config, ...options.env }
+  }
+  const ran = async (args: string[], options: Options) => {
     // Attributes are read where git stands. Without files of its own it stands where there are none.
     const standsIn = options.attributesIn ?? workTree ?? own
-    const { stdout, failed } = await exec(standsIn, ['--no-pager', '--literal-pathspecs', ...args], env, options)
+    const { stdout, failed } = await exec(standsIn, ['--no-pager', '--literal-pathspecs', ...args], envFor(options), options)
     // Nobody knows our directory: what git says of it is said of the repository.
     return failed === undefined ? { stdout } : { stdout, failed: failed.replaceAll(own, common) }
   }
@@ -165,6 +169,7 @@ function gitAt(environment: NodeJS.ProcessEnv, { cwd, gitDir, own, common, workT
     objects,
     git,
     tried: (args, options = {}) => ran(args, options),
+    read: (args, input, take) => readAll(workTree ?? own, args, envFor({}), input, take),
     line: async (args, options) => (await git(args, options)).toString().trim(),
     ask: async (args, options = {}) => {
       const { stdout, failed } = await ran(args, options)
@@ -262,5 +267,17 @@ function exec(cwd: string, argv: string[], env: Record<string, string>, options:
     // It may have ended without reading.
     child.stdin?.on('error', () => {})
     child.stdin?.end(input ?? '')
+  })
+}
+
+function readAll(cwd: string, argv: string[], env: Record<string, string>, input: Buffer, take: (bytes: Buffer) => void) {
+  return new Promise<string | undefined>((resolve) => {
+    const child = spawn('git', argv, { cwd, env, timeout: LONG_MS, stdio: ['pipe', 'pipe', 'ignore'] })
+    child.on('error', (error) => resolve(error.message))
+    child.on('close', (code) => resolve(code === 0 ? undefined : `git ${argv[0]} ended with ${code}`))
+    child.stdout.on('data', take)
+    // It may have ended without reading.
+    child.stdin.on('error', () => {})
+    child.stdin.end(input)
   })
 }

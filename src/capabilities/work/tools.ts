@@ -265,6 +265,7 @@ const ANSWERS = {
   missing: 'RESOURCE_NOT_FOUND',
   busy: 'CONFLICT',
   unsaved: 'CONFLICT',
+  damaged: 'CONFLICT',
   failed: 'CONFLICT',
 } as const
 

@@ -198,6 +198,7 @@ export class FakeGit implements Git {
   async line(_of: LineOf): Promise<LineHead> {
     return this.lineHead
   }
+  async keep() {}
   async build(build: Build): Promise<Built> {
     this.builds.push(build)
     return this.built
