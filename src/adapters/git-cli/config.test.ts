@@ -6,7 +6,7 @@ import { Configurations, counting, filtersIn, parsed, type Setting, written } fr
 
 afterEach(() => vi.useRealTimers())
 
-test('[G17] of a configuration only this counts, with these values', () => {
+test('[GT1] of a configuration only this counts, with these values', () => {
   const counts: Setting[] = [
     ['core.autocrlf', 'input'],
     ['core.filemode', 'FALSE'],
@@ -48,7 +48,7 @@ test('[G17] of a configuration only this counts, with these values', () => {
   expect(counting([...counts, ...doesNot])).toEqual(counts)
 })
 
-test('[G17] what is let through is written as it was read', () => {
+test('[GT1] what is let through is written as it was read', () => {
   const settings: Setting[] = [
     ['core.eol', 'lf'],
     ['remote.a "b" \\c] d.url', 'https://x/"#;\\ y '],
@@ -72,7 +72,7 @@ test('[GL11] filters that are named, or may be named in a file that is not read'
   expect(filtersIn([['include.path', 'x']])).toBe('any')
 })
 
-test('[G17] a configuration is read again when it changed, or was changed only now', async () => {
+test('[GT1] a configuration is read again when it changed, or was changed only now', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-config-'))
   const [config, link] = [join(folder, 'config'), join(folder, 'link')]
   writeFileSync(config, '1')

@@ -1,6 +1,6 @@
 import type { Diff, DiffRequest, Place } from '../../ports/git.ts'
 import { GitRefusal } from '../../ports/git.ts'
-import { commitAt } from './repo.ts'
+import { commitAt, isAncestor } from './repo.ts'
 import type { At, Open, Options } from './run.ts'
 import { type Snapshot, snapshot } from './tree.ts'
 
@@ -28,9 +28,12 @@ export async function diffOfBranch(repo: At, place: Place, request: DiffRequest)
   return between(repo, request, head, {})
 }
 
-/** Where the work left what it follows, for the last time. */
+/** Where the work left what it follows, for the last time; unless it began later, at what nothing that it follows has taken in yet. */
 export async function forkOf(at: At, head: string, { from, follows }: DiffRequest): Promise<string> {
-  return (follows && (await at.ask(['merge-base', '--end-of-options', follows, head]))) || from
+  const fork = follows && (await at.ask(['merge-base', '--end-of-options', follows, head]))
+  if (!fork || fork === from) return from
+  const beganLater = (await isAncestor(at, fork, from)) && (await isAncestor(at, from, head))
+  return beganLater ? from : fork
 }
 
 async function between(at: At, { from, path, bytes }: DiffRequest, to: string, run: Options): Promise<Diff> {

@@ -4,7 +4,7 @@ import { type Followed, GitRefusal, type LineOf } from '../../ports/git.ts'
 import { filtersIn } from './config.ts'
 import { exists } from './files.ts'
 import { type Change, moveOf, takeBack } from './half-way.ts'
-import { DETACHED, headsOf } from './heads.ts'
+import { DETACHED, headsOf, isThere } from './heads.ts'
 import { moveRefs } from './line.ts'
 import { mergedTree } from './merge.ts'
 import { isAncestor, lineRef, tips } from './repo.ts'
@@ -81,10 +81,11 @@ interface Checkout {
 }
 
 async function checkoutsOf(repo: Repo, target: string): Promise<Checkout[]> {
-  const found = (await headsOf(repo)).map(async ({ path, admin, head }): Promise<Checkout | undefined> => {
-    const isThere = head === `refs/heads/${target}`
-    const waits = head === DETACHED && admin !== undefined && (await namesBranch(admin, target))
-    return isThere || waits ? { path, admin, doing: admin && (await inProgress(admin)) } : undefined
+  const found = (await headsOf(repo)).map(async (one): Promise<Checkout | undefined> => {
+    const { path, admin, head } = one
+    const holds = head === `refs/heads/${target}` || (head === DETACHED && (await namesBranch(admin, target)))
+    if (!holds) return undefined
+    return (await isThere(one)) ? { path, admin, doing: await inProgress(admin) } : { path, admin: undefined, doing: undefined }
   })
   return (await Promise.all(found)).filter((one) => one !== undefined)
 }

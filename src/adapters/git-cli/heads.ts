@@ -1,7 +1,7 @@
 import { lstat, readdir, readlink, realpath } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { lastOf } from './config.ts'
-import { exists } from './files.ts'
+import { layoutOf } from './layout.ts'
 import { isBare } from './repo.ts'
 import type { Repo } from './run.ts'
 import { smallFileOrNone } from './small-file.ts'
@@ -10,13 +10,18 @@ export const DETACHED = 'detached'
 /** What other stores of refs than files leave in their place. */
 const ELSEWHERE = 'ref: refs/heads/.invalid'
 
-/** A checkout of a repository. */
+/** A checkout of a repository, as git has it on record. */
 export interface Head {
   path: string
-  /** Git's own folder about it; undefined when the checkout is gone, or on a disk that is not mounted now. */
-  admin: string | undefined
+  /** Git's own folder about it. */
+  admin: string
   /** The ref in full that is checked out. */
   head: string
+}
+
+/** Each names the other: a record alone could send us to any folder. Not one that is gone, or on a disk that is not mounted now. */
+export async function isThere({ path, admin }: Head): Promise<boolean> {
+  return (await layoutOf(path))?.gitDir === admin
 }
 
 /** Read from git's files: of a hundred worktrees git takes long to say it, and it would take us for the main checkout. */
@@ -25,8 +30,8 @@ export async function headsOf(repo: Repo): Promise<Head[]> {
   const ids = await readdir(folder).catch(() => [])
   const linked = ids.map(async (id): Promise<Head> => {
     const admin = join(folder, id)
-    const link = resolve(admin, (await smallFileOrNone(join(admin, 'gitdir'))).trim())
-    return { path: dirname(link), admin: (await exists(link)) ? admin : undefined, head: await headIn(repo, admin) }
+    const path = dirname(resolve(admin, (await smallFileOrNone(join(admin, 'gitdir'))).trim()))
+    return { path, admin, head: await headIn(repo, admin) }
   })
   const [main, ...others] = await Promise.all([mainOf(repo), ...linked])
   return main ? [main, ...others] : others
@@ -34,13 +39,10 @@ export async function headsOf(repo: Repo): Promise<Head[]> {
 
 async function mainOf(repo: Repo): Promise<Head | undefined> {
   const { common } = repo
-  if (await isBare(repo.gitDir === common ? repo : { ...repo, cwd: dirname(common), gitDir: common })) return undefined
+  if (await isBare(repo)) return undefined
   const said = lastOf(repo.says, 'core.worktree')
-  const beside = repo.gitDir === common ? repo.cwd : dirname(common)
-  const path = said === undefined ? beside : await realpath(resolve(common, said)).catch(() => resolve(common, said))
-  // Only where the two belong together: whoever can write the configuration can name any folder.
-  const isThere = path === beside || (await smallFileOrNone(join(path, '.git'))).includes(common)
-  return { path, admin: isThere ? common : undefined, head: await headIn(repo, common) }
+  const path = said !== undefined ? resolve(common, said) : repo.gitDir === common ? repo.cwd : dirname(common)
+  return { path: await realpath(path).catch(() => path), admin: common, head: await headIn(repo, common) }
 }
 
 async function headIn(repo: Repo, admin: string): Promise<string> {

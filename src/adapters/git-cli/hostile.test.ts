@@ -1,6 +1,17 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { appendFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect } from 'vitest'
 import type { Place } from '../../ports/git.ts'
@@ -51,7 +62,7 @@ async function everything(ground: LineGround, place: Place & { from: string }): 
 }
 
 describe('the code of a worker is not run', () => {
-  test('[G17] of a repository inside its worktree that it committed a link to', async ({ ground }) => {
+  test('[GT1] of a repository inside its worktree that it committed a link to', async ({ ground }) => {
     const place = await placed(ground)
     const inner = join(place.path, 'inner')
     mkdirSync(inner)
@@ -66,7 +77,7 @@ describe('the code of a worker is not run', () => {
     untouched(ground)
   })
 
-  test('[G17] that a configuration names which is too large to be read: it is refused', async ({ ground }) => {
+  test('[GT1] that a configuration names which is too large to be read: it is refused', async ({ ground }) => {
     const place = await placed(ground)
     ground.commit(place.path, { '.gitattributes': '* filter=evil\n' })
     ground.run('config', 'filter.evil.clean', trap(ground))
@@ -78,7 +89,7 @@ describe('the code of a worker is not run', () => {
     expect([inspect, ...new Set(Object.values(others))]).toEqual(['nothing', 'failed'])
   })
 
-  test('[G17] that a configuration names which answers differently each time', async ({ ground }) => {
+  test('[GT1] that a configuration names which answers differently each time', async ({ ground }) => {
     const place = await placed(ground)
     ground.commit(place.path, { '.gitattributes': '* filter=evil\n' })
     const fifo = join(ground.folder, 'fifo')
@@ -106,7 +117,7 @@ describe('the code of a worker is not run', () => {
     expect(said).toMatchObject({ inspect: 'done', state: 'done', diff: 'done', rescue: 'done', line: 'done', remove: 'done', add: 'done' })
   })
 
-  test('[G17] that its worktree, its record of it, or the repository was told to take the configuration from', async ({ ground }) => {
+  test('[GT1] that its worktree, its record of it, or the repository was told to take the configuration from', async ({ ground }) => {
     const evil = join(ground.folder, 'evil.git')
     ground.in(ground.folder, 'clone', '-q', '--bare', ground.top, evil)
     for (const key of ['clean', 'smudge']) ground.in(evil, 'config', `filter.evil.${key}`, trap(ground))
@@ -126,7 +137,7 @@ describe('the code of a worker is not run', () => {
     untouched(ground)
   })
 
-  test('[G17] that it writes among what a rebase is about to do', async ({ ground }) => {
+  test('[GT1] that it writes among what a rebase is about to do', async ({ ground }) => {
     ground.commit(ground.top, { '.gitattributes': '*.txt filter=where\n' })
     const place = await placed(ground)
     ground.commit(place.path, { 'w.txt': 'w\n' })
@@ -141,7 +152,7 @@ describe('the code of a worker is not run', () => {
     expect([...folders].filter((folder) => folder.startsWith(join(ground.top, '.git')))).toEqual([])
   })
 
-  test('[G17] nor does a pipe in the place of a file of git hold us up', async ({ ground }) => {
+  test('[GT1] nor does a pipe in the place of a file of git hold us up', async ({ ground }) => {
     const place = await placed(ground)
     const admin = ground.in(place.path, 'rev-parse', '--absolute-git-dir')
     const pipe = (path: string) => {
@@ -165,7 +176,7 @@ describe('what is merged', () => {
     return two
   }
 
-  test('[G17] is not what attributes say that only the repository has', async ({ ground }) => {
+  test('[GT1] is not what attributes say that only the repository has', async ({ ground }) => {
     const two = await contrary(ground)
     mkdirSync(join(ground.top, '.git/info'), { recursive: true })
     writeFileSync(join(ground.top, '.git/info/attributes'), '* merge=union\n')
@@ -178,7 +189,7 @@ describe('what is merged', () => {
     expect(await ground.git.line(ground.main)).toMatchObject({ state: 'apart', files: ['a.txt'] })
   })
 
-  test('[GL16] goes by the attributes that the line has, whatever is checked out', async ({ ground }) => {
+  test('[GT3] goes by the attributes that the line has, whatever is checked out', async ({ ground }) => {
     const two = await contrary(ground)
     ground.write({ '.gitattributes': '* merge=union\n' })
     expect(await ground.build('t2', two)).toEqual({ result: 'conflict', files: ['a.txt'] })
@@ -213,7 +224,7 @@ describe('a line that we did not move', () => {
     return ground.run('commit-tree', ground.tip(`${parent}^{tree}`), '-p', parent, '-m', 'evil')
   }
 
-  test('[GL17] is foreign, and neither moved nor followed', async ({ ground }) => {
+  test('[GT4] is foreign, and neither moved nor followed', async ({ ground }) => {
     const landed = await ground.ahead()
     const [of, main] = [{ ...ground.main, known: [landed] }, ground.tip('main')]
     const older = ground.tip('main')
@@ -232,7 +243,7 @@ describe('a line that we did not move', () => {
     expect(ground.tip('main')).toBe(landed)
   })
 
-  test('[GL17] that was deleted stands where it stood', async ({ ground }) => {
+  test('[GT4] that was deleted stands where it stood', async ({ ground }) => {
     const landed = await ground.ahead()
     const of = { ...ground.main, known: [landed] }
     ground.run('update-ref', '-d', LINE)
@@ -248,7 +259,7 @@ describe('a line that we did not move', () => {
     expect(await ground.git.line({ ...ground.main, known: ['a'.repeat(40)] })).toEqual({ state: 'ready', head: theirs, moved: true })
   })
 
-  test('[GL17] is ours when only what people committed was taken in, however often, and told by nobody', async ({ ground }) => {
+  test('[GT4] is ours when only what people committed was taken in, however often, and told by nobody', async ({ ground }) => {
     const landed = await ground.ahead()
     const of = { ...ground.main, known: [landed] }
     for (const n of [1, 2]) {
@@ -266,16 +277,21 @@ describe('a line that we did not move', () => {
     expect(await ground.git.follow({ ...of, known: [head] })).toEqual({ state: 'even' })
     const next = ground.commit(ground.top, { 'mine-3.txt': 'x' })
     expect(await ground.git.line(of)).toEqual({ state: 'ready', head: next, moved: true })
+    // Where the remote has no part in it, what is called so counts for nothing.
+    const there = evil(ground)
+    for (const ref of ['refs/remotes/origin/main', LINE]) ground.run('update-ref', ref, there)
+    expect(await ground.git.line(of)).toEqual({ state: 'foreign', head: there })
+    expect(await ground.git.line({ ...of, strategy: 'remote' })).toEqual({ state: 'ready', head: there, moved: true })
   })
 
-  test('[GL17] is ours when it stands at what was about to land', async ({ ground }) => {
+  test('[GT4] is ours when it stands at what was about to land', async ({ ground }) => {
     const before = await ground.head()
     const landed = await ground.ahead()
     expect(await ground.git.line({ ...ground.main, known: [before] })).toEqual({ state: 'foreign', head: landed })
     expect(await ground.git.line({ ...ground.main, known: [before, landed] })).toEqual({ state: 'ready', head: landed, moved: false })
   })
 
-  test('[GL17] is not where work begins', async ({ ground }) => {
+  test('[GT4] is not where work begins', async ({ ground }) => {
     const landed = await ground.ahead()
     ground.run('update-ref', LINE, evil(ground))
     const begun = (name: string, line: string | null) => {
@@ -287,7 +303,7 @@ describe('a line that we did not move', () => {
     expect(await ground.git.branch({ ...epic, line: landed })).toEqual({ head: landed })
   })
 
-  test('[GL18] nothing lands that was shown from a commit which is not on the line', async ({ ground }) => {
+  test('[GT5] nothing lands that was shown from a commit which is not on the line', async ({ ground }) => {
     const hidden = ground.run('commit-tree', ground.tip('main^{tree}'), '-p', 'main', '-m', 'hidden')
     ground.run('branch', 'hidden', hidden)
     const path = await ground.place('t1', 'hidden')
@@ -307,6 +323,21 @@ describe('a line that we did not move', () => {
   })
 })
 
+test('[GT1] a record alone sends us to no folder of the person’s', async ({ ground }) => {
+  const landed = await ground.ahead()
+  ground.run('checkout', '-q', '--detach')
+  const [admin, theirs] = [join(ground.top, '.git/worktrees/forged'), join(ground.folder, 'theirs')]
+  mkdirSync(admin, { recursive: true })
+  ground.in(ground.folder, 'init', '-q', theirs)
+  ground.run('read-tree', `--index-output=${join(admin, 'index')}`, 'main')
+  const index = { cwd: ground.top, env: { ...ground.env, GIT_INDEX_FILE: join(admin, 'index') } }
+  execFileSync('git', ['update-index', '--skip-worktree', '.gitignore', 'a.txt', 'd.txt', 'e.txt'], index)
+  for (const [name, text] of Object.entries({ gitdir: join(theirs, '.git'), commondir: '../..', HEAD: 'ref: refs/heads/main' }))
+    writeFileSync(join(admin, name), `${text}\n`)
+  expect(await ground.git.follow({ ...ground.main, known: [landed] })).toMatchObject({ state: 'behind', why: 'busy', at: theirs })
+  expect(readdirSync(theirs)).toEqual(['.git'])
+})
+
 describe('what was handed in', () => {
   const LINE = 'refs/signalbox/line/main'
   const collect = (ground: LineGround) => {
@@ -315,7 +346,7 @@ describe('what was handed in', () => {
   }
   const file = (ground: LineGround, id: string) => join(ground.top, '.git/objects', id.slice(0, 2), id.slice(2))
 
-  test('[GL19] is kept wherever its branch goes, until it has landed', async ({ ground }) => {
+  test('[GT6] is kept wherever its branch goes, until it has landed', async ({ ground }) => {
     const commit = await ground.work('t1', { 'b.txt': 'b\n' })
     await ground.git.keep(ground.top, 't1', ground.tip('main'))
     await ground.git.keep(ground.top, 't1', commit)
@@ -324,58 +355,114 @@ describe('what was handed in', () => {
     collect(ground)
     const landed = await ground.land('t1', commit)
     expect(ground.run('show', `${landed}:b.txt`)).toBe('b')
-    expect(ground.run('for-each-ref', 'refs/signalbox/handed-in')).toBe('')
-    await ground.git.keep(ground.top, 't2', commit)
-    for (const _ of [1, 2]) await ground.git.keep(ground.top, 't2', null)
+    for (const _ of [1, 2]) await ground.git.keep(ground.top, 't1', null)
     expect(ground.run('for-each-ref', 'refs/signalbox/handed-in')).toBe('')
     await expect(ground.git.keep(ground.top, '../x', commit)).rejects.toMatchObject({ reason: 'invalid' })
     await expect(ground.git.keep(ground.top, 't2', 'main')).rejects.toMatchObject({ reason: 'invalid' })
     await expect(ground.git.keep(ground.top, 't2', 'a'.repeat(40))).rejects.toMatchObject({ reason: 'failed' })
   })
 
-  test('[GL20] can be read when it has landed, or the line is where it was', async ({ ground }) => {
-    const commit = await ground.work('t1', { 'deep/er/b.txt': 'b\n' })
+  /** As if it had never been there, wherever it is. */
+  const lose = (ground: LineGround, id: string) => {
+    rmSync(file(ground, id))
+    rmSync(join(ground.top, '.git/objects/pack'), { recursive: true, force: true })
+  }
+
+  test('[GT7] can be read when it has landed, or the line is where it was', async ({ ground }) => {
+    const commit = await ground.work('t1', { 'deep/er/b.txt': 'only here\n' })
     const onto = await ground.head()
-    const built = await ground.build('t1', commit)
-    if (built.result !== 'built') throw new Error(built.result)
-    const objects = [`${built.commit}^{tree}`, `${commit}:deep/er`, `${commit}:deep/er/b.txt`].map((name) => ground.tip(name))
-    for (const id of objects) {
+    const objects = () => [commit, `${commit}^{tree}`, `${commit}:deep/er`, `${commit}:deep/er/b.txt`].map((name) => ground.tip(name))
+    for (const id of objects()) {
+      const built = await ground.build('t1', commit)
+      if (built.result !== 'built') throw new Error(built.result)
       const content = readFileSync(file(ground, id))
-      rmSync(file(ground, id))
-      await expect(ground.git.land(ground.main, onto, built.commit, 't1')).rejects.toMatchObject({
-        reason: 'damaged',
-        message: expect.stringContaining(id),
-      })
+      lose(ground, id)
+      const landing = ground.git.land(ground.main, onto, built.commit, 't1')
+      if (id === commit) expect(await landing).toBe(true)
+      else await expect(landing).rejects.toMatchObject({ reason: 'damaged', message: expect.stringContaining(id) })
+      ground.run('update-ref', LINE, onto)
       expect(ground.tip(LINE)).toBe(onto)
       writeFileSync(file(ground, id), content)
     }
-    // Another content under the same id: git itself would not notice.
-    const [blob, other] = [objects[2] as string, ground.tip(`${ground.commit(await ground.place('t2'), { 'b.txt': 'evil\n' })}:b.txt`)]
-    const content = readFileSync(file(ground, blob))
-    rmSync(file(ground, blob))
-    writeFileSync(file(ground, blob), readFileSync(file(ground, other)))
-    expect(ground.run('show', `${commit}:deep/er/b.txt`)).toBe('evil')
-    await expect(ground.git.land(ground.main, onto, built.commit, 't1')).rejects.toMatchObject({
-      reason: 'damaged',
-      message: expect.stringContaining('not what its id says'),
-    })
-    expect(ground.tip(LINE)).toBe(onto)
-    rmSync(file(ground, blob))
-    writeFileSync(file(ground, blob), content)
-    expect(await ground.git.land(ground.main, onto, built.commit, 't1')).toBe(true)
+    await ground.land('t1', commit)
     ground.isSound()
   })
 
-  test('[GL20] or has landed before that was told, it is looked at again', async ({ ground }) => {
+  test('[GT7] is there when everything was collected that nothing named when it was built', async ({ ground }) => {
+    const commit = await ground.work('t1', { 'a.txt': 'ONE\ntwo\nthree\nfour\nfive\n' })
+    await ground.land('t2', await ground.work('t2', { 'a.txt': 'one\ntwo\nthree\nfour\nFIVE\n' }))
+    const onto = await ground.head()
+    const built = await ground.build('t1', commit)
+    if (built.result !== 'built') throw new Error(built.result)
+    // As a prune does it that began before.
+    for (const name of [built.commit, `${built.commit}^{tree}`, `${built.commit}:a.txt`]) rmSync(file(ground, ground.tip(name)))
+    ground.run('repack', '-adq')
+    expect(await ground.git.land(ground.main, onto, built.commit, 't1')).toBe(true)
+    expect(ground.run('show', `${LINE}:a.txt`)).toBe('ONE\ntwo\nthree\nfour\nFIVE')
+    ground.isSound()
+  })
+
+  test('[GT7] is what its ids say: another content in the place of an object is not landed', async ({ ground }) => {
+    const commit = await ground.work('t1', { 'b.txt': 'good\n' })
+    const other = await ground.work('t2', { 'b.txt': 'evil\n' })
+    const [blob, evil] = [ground.tip(`${commit}:b.txt`), ground.tip(`${other}:b.txt`)]
+    const good = readFileSync(file(ground, blob))
+    const forge = (content: Buffer) => {
+      rmSync(file(ground, blob))
+      writeFileSync(file(ground, blob), content)
+    }
+    const onto = await ground.head()
+    forge(readFileSync(file(ground, evil)))
+    expect(ground.run('show', `${commit}:b.txt`)).toBe('evil')
+    const forged = await ground.build('t1', commit)
+    const to = forged.result === 'built' ? forged.commit : ''
+    await expect(ground.git.land(ground.main, onto, to, 't1')).rejects.toMatchObject({
+      reason: 'damaged',
+      message: expect.stringContaining(blob),
+    })
+    expect(ground.tip(LINE)).toBe(onto)
+    await expect(ground.another().land(ground.main, onto, to, 't1')).rejects.toMatchObject({ reason: 'damaged' })
+    forge(good)
+    const built = await ground.build('t1', commit)
+    // Too late: it is read from the pack.
+    forge(readFileSync(file(ground, evil)))
+    expect(built.result === 'built' && (await ground.git.land(ground.main, onto, built.commit, 't1'))).toBe(true)
+    expect(await ground.git.follow(ground.main)).toEqual({ state: 'even' })
+    expect(readFileSync(join(ground.top, 'b.txt'), 'utf8')).toBe('good\n')
+  })
+
+  test('[GT7] leaves no packs behind once nobody can be collecting any more', async ({ ground }) => {
+    const packs = () =>
+      readdirSync(join(ground.top, '.git/objects/pack'))
+        .map((name) => name.split('.')[1])
+        .sort()
+    const age = () => {
+      for (const name of readdirSync(join(ground.top, '.git/objects/pack'))) utimesSync(join(ground.top, '.git/objects/pack', name), 1, 1)
+    }
+    await ground.land('t1', await ground.work('t1', { 'b.txt': 'b\n' }))
+    await ground.land('t2', await ground.work('t2', { 'c.txt': 'c\n' }))
+    expect(packs()).toEqual(['idx', 'idx', 'keep', 'keep', 'pack', 'pack'])
+    age()
+    await ground.land('t3', await ground.work('t3', { 'd2.txt': 'd\n' }))
+    expect(packs()).toEqual(['idx', 'keep', 'pack'])
+    // Where git has thrown away the others, it is the only one that has them.
+    ground.run('prune-packed')
+    age()
+    await ground.build('t4', await ground.work('t4', { 'e2.txt': 'e\n' }))
+    expect(packs()).toEqual(['idx', 'idx', 'keep', 'pack', 'pack'])
+    ground.isSound()
+  })
+
+  test('[GT7] or has landed before that was told, it is looked at again', async ({ ground }) => {
     const commit = await ground.work('t1', { 'b.txt': 'b\n' })
     await ground.land('t1', commit)
-    rmSync(file(ground, ground.tip(`${commit}:b.txt`)))
+    lose(ground, ground.tip(`${commit}:b.txt`))
     await expect(ground.build('t1', commit)).rejects.toMatchObject({ reason: 'damaged' })
   })
 
-  test('[GL20] under a loop of repack and prune', async ({ ground }) => {
+  test('[GT7] under a loop of repack and prune', async ({ ground }) => {
     const works: string[] = []
-    for (let n = 0; n < 12; n++) {
+    for (let n = 0; n < 40; n++) {
       works.push(await ground.work(`t${n}`, { [`d${n}/f.txt`]: `${n}\n` }))
       await ground.git.keep(ground.top, `t${n}`, works[n] as string)
     }
@@ -424,7 +511,7 @@ describe('a repository is the same one', () => {
     expect(ground.in(repo, 'fsck', '--no-dangling', '--no-progress')).toBe('')
   }
 
-  test('[G18] as a linked worktree, beside a git directory elsewhere, and through a link', async ({ ground }) => {
+  test('[GT2] as a linked worktree, beside a git directory elsewhere, and through a link', async ({ ground }) => {
     const [apart, linked] = [join(ground.folder, 'apart'), join(ground.folder, 'linked')]
     ground.in(ground.folder, 'clone', '-q', '--separate-git-dir', join(ground.folder, 'apart.git'), ground.top, apart)
     expect(await ground.git.inspect(apart)).toMatchObject({ top: apart, branch: 'main', remote: ground.top })
@@ -442,7 +529,7 @@ describe('a repository is the same one', () => {
     expect(await ground.git.inspect(join(ground.top, '.git/refs'))).toBeUndefined()
   })
 
-  test('[G18] as a submodule, and when its files are elsewhere it is none', async ({ ground }) => {
+  test('[GT2] as a submodule, and when its files are elsewhere it is none', async ({ ground }) => {
     const outer = join(ground.folder, 'outer')
     mkdirSync(outer)
     ground.in(outer, 'init', '-q')
@@ -452,21 +539,21 @@ describe('a repository is the same one', () => {
     expect(await ground.git.inspect(ground.top)).toBeUndefined()
   })
 
-  test('[G18] with SHA-256', async ({ ground }) => {
+  test('[GT2] with SHA-256', async ({ ground }) => {
     const repo = join(ground.folder, 'sha256')
     ground.in(ground.folder, 'init', '-q', '--object-format=sha256', repo)
     ground.commit(repo, { 'a.txt': 'a\n' })
     await throughAll(ground, repo)
   })
 
-  test('[G18] as a shallow clone', async ({ ground }) => {
+  test('[GT2] as a shallow clone', async ({ ground }) => {
     ground.commit(ground.top, { 'b.txt': 'b\n' })
     const repo = join(ground.folder, 'shallow')
     ground.in(ground.folder, 'clone', '-q', '--depth=1', `file://${ground.top}`, repo)
     await throughAll(ground, repo)
   })
 
-  test('[G18] with a sparse checkout, which stays as sparse as it is', async ({ ground }) => {
+  test('[GT2] with a sparse checkout, which stays as sparse as it is', async ({ ground }) => {
     ground.commit(ground.top, { 'in/a.txt': 'a\n', 'out-of-it/b.txt': 'b\n' })
     ground.run('sparse-checkout', 'set', 'in')
     const path = await ground.place('t1')

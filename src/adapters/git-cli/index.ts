@@ -5,7 +5,7 @@ import { deliver } from './deliver.ts'
 import { diffOfBranch, diffOfPlace, forkOf } from './diff.ts'
 import { fileBelow, fileOn, sizeOf } from './files.ts'
 import { follow } from './follow.ts'
-import { build, keep, keyOf, land, lineHead, type Seen } from './line.ts'
+import { build, keep, keyOf, land, lineHead } from './line.ts'
 import { ensure } from './merge.ts'
 import {
   checkCommit,
@@ -19,6 +19,7 @@ import {
   rescuesUnder,
   scratchUnder,
 } from './names.ts'
+import { Packs } from './packs.ts'
 import { checkOut, foreign, freePlace, register, state, sweep, takeAway } from './place.ts'
 import { rebase } from './rebase.ts'
 import { find, inspect, openRepo } from './repo.ts'
@@ -43,7 +44,7 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
   const root = resolvedRoot(worktrees)
   const open = opener(env, join(root, OWN))
   const turns = new Turns()
-  const seen: Seen = new Map()
+  const remembered = { seen: new Map(), packs: new Packs() }
 
   /** One thing at a time at one place; and where the repository's list of worktrees changes, one at a time of those. */
   const at = async <T>(place: Place, work: (repo: Awaited<ReturnType<typeof openRepo>>) => Promise<T>): Promise<T> => {
@@ -126,7 +127,7 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
     deliver: (place, delivery) => at(place, async (repo) => deliver(repo, place, await find(repo.common, place), delivery, lockWaitMs)),
     line: async (of) => {
       checkLine(of)
-      return lineHead(await openRepo(open, of.repo), of, seen, lockWaitMs)
+      return lineHead(await openRepo(open, of.repo), of, remembered, lockWaitMs)
     },
     keep: async (path, name, commit) => {
       checkWord(name)
@@ -139,14 +140,14 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
       checkCommit(wanted.onto)
       if (wanted.from !== undefined) checkCommit(wanted.from)
       checkWord(wanted.keep)
-      return build(await openRepo(open, wanted.line.repo), wanted, lockWaitMs)
+      return build(await openRepo(open, wanted.line.repo), wanted, remembered.packs, lockWaitMs)
     },
     land: async (of, from, to, keep) => {
       checkLine(of)
       checkCommit(from)
       checkCommit(to)
       checkWord(keep)
-      return land(await openRepo(open, of.repo), of, { from, to, keep }, seen, lockWaitMs)
+      return land(await openRepo(open, of.repo), of, { from, to, keep }, remembered, lockWaitMs)
     },
     follow: async (of) => {
       checkLine(of)
@@ -165,7 +166,9 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
     rebase: async (place, onto, rescueAs) => {
       checkCommit(onto)
       rescuesUnder(rescueAs)
-      return at(place, async (repo) => rebase(place, { repo, found: await find(repo.common, place), onto, rescueAs, lockWaitMs }))
+      return at(place, async (repo) =>
+        rebase(place, { repo, found: await find(repo.common, place), onto, rescueAs, packs: remembered.packs, lockWaitMs }),
+      )
     },
     size: async (place) => {
       checkPlace(root, place)

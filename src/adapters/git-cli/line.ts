@@ -1,14 +1,15 @@
 import { join } from 'node:path'
 import { type Build, type Built, GitRefusal, type LineHead, type LineOf } from '../../ports/git.ts'
-import { damageIn, requireIntact } from './intact.ts'
 import { freeLocks } from './lock-files.ts'
 import { ATTRIBUTES, commitOf, lockOf, madeBefore, mergedTree } from './merge.ts'
+import { damaged, type Packs, sweepPacks } from './packs.ts'
 import { baseCommit, commitAt, isAncestor, lineRef, refs, type Tips, tips } from './repo.ts'
 import { saveCommit } from './rescue.ts'
 import type { Repo } from './run.ts'
 
 /** Somebody else moves line or target meanwhile, over and over. */
 const TRIES = 10
+const BUILDS = 5
 /** So often people can have committed before anybody looked at the line. */
 const MOST_TAKEN_IN = 100
 /** What is between agents and reviewers: it never lands. */
@@ -19,12 +20,19 @@ const SAME_DATE = { GIT_AUTHOR_DATE: '@1 +0000', GIT_COMMITTER_DATE: '@1 +0000' 
 /** What the target was when a line was looked at: only a guess, which saves a look when it still holds. */
 export type Seen = Map<string, { head: string; local: string | undefined }>
 
-export async function lineHead(repo: Repo, of: LineOf, seen: Seen, lockWaitMs: number): Promise<LineHead> {
+/** What is known from before: nothing is wrong without it. */
+export interface Remembered {
+  seen: Seen
+  packs: Packs
+}
+
+export async function lineHead(repo: Repo, of: LineOf, { seen, packs }: Remembered, lockWaitMs: number): Promise<LineHead> {
   let failed = ''
   for (let tries = 0; tries < TRIES; tries++) {
     const now = await tips(repo, of.target)
     const { local, remote, line } = now
-    if (line && of.known && !(await isOurs(repo, of.known, line, [local, remote]))) return { state: 'foreign', head: line }
+    const people = [...new Set(of.strategy === 'local' && local ? [local] : [local, remote])].filter((tip) => tip !== undefined)
+    if (line && of.known && !(await isOurs(repo, of.known, line, people))) return { state: 'foreign', head: line }
     if (!line || (!local && of.base)) {
       const refused = await begin(repo, of, now, lockWaitMs)
       if (refused !== undefined) await makeRoom(repo, of.target)
@@ -32,15 +40,12 @@ export async function lineHead(repo: Repo, of: LineOf, seen: Seen, lockWaitMs: n
       continue
     }
     if (!local && !remote) throw missing(repo, of)
-    const people = of.strategy === 'local' && local ? [local] : [local, remote]
-    const joined = await takeIn(repo, of, line, [...new Set(people)])
+    const joined = await takeIn(repo, of, line, people)
     if ('files' in joined) return { state: 'apart', ...joined }
     const { head } = joined
-    if (head !== line) {
-      const refused = await moveRefs(repo, [[lineRef(of.target), `update ${lineRef(of.target)} ${head} ${line}`]], lockWaitMs)
-      failed = refused ?? failed
-      if (refused !== undefined) continue
-    }
+    const refused = head === line ? undefined : await moveTo(repo, of, { from: line, to: head, people }, packs, lockWaitMs)
+    failed = refused ?? failed
+    if (refused !== undefined) continue
     seen.set(keyOf(repo, of), { head, local })
     return { state: 'ready', head, moved: !(of.known ?? [line]).includes(head) }
   }
@@ -54,9 +59,8 @@ export async function lineHead(repo: Repo, of: LineOf, seen: Seen, lockWaitMs: n
  * Whether the line got there by us: from where it is known to be, by what people committed and nothing else. Cut off before that was
  * told, it is some merges further; each of them comes out the same when it is made again.
  */
-async function isOurs(repo: Repo, known: string[], line: string, people: (string | undefined)[]): Promise<boolean> {
-  const tips = [...new Set(people)].filter((tip) => tip !== undefined)
-  const isTheirs = async (commit: string) => (await Promise.all(tips.map((tip) => isAncestor(repo, commit, tip)))).includes(true)
+async function isOurs(repo: Repo, known: string[], line: string, people: string[]): Promise<boolean> {
+  const isTheirs = async (commit: string) => (await Promise.all(people.map((tip) => isAncestor(repo, commit, tip)))).includes(true)
   let at = line
   for (let steps = 0; steps < MOST_TAKEN_IN; steps++) {
     if (known.includes(at)) return true
@@ -109,10 +113,10 @@ async function makeRoom(repo: Repo, target: string): Promise<void> {
 
 type Joined = { head: string } | { head: string; target: string; files: string[] }
 
-async function takeIn(repo: Repo, of: LineOf, line: string, people: (string | undefined)[]): Promise<Joined> {
+async function takeIn(repo: Repo, of: LineOf, line: string, people: string[]): Promise<Joined> {
   let head = line
   for (const theirs of people) {
-    if (!theirs || theirs === head) continue
+    if (theirs === head) continue
     const common = await repo.ask(['merge-base', head, theirs])
     if (common === theirs) continue
     if (common === head) {
@@ -127,31 +131,59 @@ async function takeIn(repo: Repo, of: LineOf, line: string, people: (string | un
   return { head }
 }
 
-export async function build(repo: Repo, { keep, onto, method, from, ...work }: Build, lockWaitMs: number): Promise<Built> {
-  const [{ before, edges }, merged] = await Promise.all([landedBefore(repo, work, onto), workOn(repo, work.commit, onto)])
+interface Step {
+  from: string
+  to: string
+  people: string[]
+}
+
+/** Why not, when not. */
+async function moveTo(repo: Repo, of: LineOf, { from, to, people }: Step, packs: Packs, lockWaitMs: number): Promise<string | undefined> {
+  const damage = people.includes(to) ? undefined : await packs.keep(repo, to, from, ...people)
+  return damage ?? moveRefs(repo, [[lineRef(of.target), `update ${lineRef(of.target)} ${to} ${from}`]], lockWaitMs)
+}
+
+export async function build(repo: Repo, wanted: Build, packs: Packs, lockWaitMs: number): Promise<Built> {
+  const { keep, onto, from, commit } = wanted
+  await sweepPacks(repo)
+  const [{ before, edges }, first] = await Promise.all([landedBefore(repo, wanted, packs), workOn(repo, commit, onto)])
   if (before) return { result: 'landed', commit: before }
-  if (from && from !== onto && !edges.includes(from) && !(await isAncestor(repo, from, onto))) throw shownToNobody(work.line, from)
-  if ('files' in merged) return { result: 'conflict', files: merged.files }
-  if (merged.tree === merged.ontoTree) return { result: 'nothing' }
-  const parents = method === 'merge' ? [onto, work.commit] : [onto]
-  const commit = await commitOf(repo, work, merged.original, merged.tree, parents)
-  const refused = await moveRefs(repo, [[keptRef(keep), `update ${keptRef(keep)} ${commit}`]], lockWaitMs)
-  if (refused !== undefined) throw new GitRefusal('failed', `${keptRef(keep)} cannot be written in ${repo.cwd}: ${refused}`)
-  return { result: 'built', commit }
+  if (from && from !== onto && !edges.includes(from) && !(await isAncestor(repo, from, onto))) throw shownToNobody(wanted.line, from)
+  for (let tries = 1; ; tries++) {
+    const merged = tries === 1 ? first : await workOn(repo, commit, onto)
+    if ('files' in merged) return { result: 'conflict', files: merged.files }
+    if (merged.tree === merged.ontoTree) return { result: 'nothing' }
+    const built = await packed(repo, wanted, merged, packs).catch((error: unknown) => {
+      // Until it is packed, somebody can collect it: then it is made once more.
+      if (!(error instanceof GitRefusal) || tries === BUILDS) throw error
+      return undefined
+    })
+    if (!built) continue
+    const refused = await moveRefs(repo, [[keptRef(keep), `update ${keptRef(keep)} ${built}`]], lockWaitMs)
+    if (refused !== undefined) throw new GitRefusal('failed', `${keptRef(keep)} cannot be written in ${repo.cwd}: ${refused}`)
+    return { result: 'built', commit: built }
+  }
+}
+
+async function packed(repo: Repo, { onto, commit: work, method, ...said }: Build, merged: Merged, packs: Packs): Promise<string> {
+  const commit = await commitOf(repo, said, merged.original, merged.tree, method === 'merge' ? [onto, work] : [onto])
+  const damage = await packs.keep(repo, commit, onto)
+  if (damage !== undefined) throw damaged(work, damage)
+  return commit
 }
 
 /**
  * Only what comes out the same when it is built again: where works keep their commits, those of another worker are among them, and
  * can have been given the trailers of this one, which would then be taken for landed.
  */
-async function landedBefore(repo: Repo, { commit, trailers }: Pick<Build, 'commit' | 'trailers'>, onto: string) {
+async function landedBefore(repo: Repo, { commit, trailers, onto }: Pick<Build, 'commit' | 'trailers' | 'onto'>, packs: Packs) {
   const { made, edges } = await madeBefore(repo, trailers, `${commit}..${onto}`)
   for (const one of made) {
     const [first, ...others] = one.parents
     if (!first || others.some((other) => other !== commit)) continue
     const again = await workOn(repo, commit, first)
     if (!('tree' in again) || again.tree !== one.tree) continue
-    await requireIntact(repo, first, one.commit)
+    await packs.requireWhole(repo, one.commit, first)
     return { before: one.commit, edges }
   }
   return { before: undefined, edges }
@@ -164,7 +196,8 @@ function shownToNobody({ target }: LineOf, from: string): GitRefusal {
   )
 }
 
-type WorkOn = { tree: string; ontoTree: string; original: Buffer } | { files: string[] }
+type Merged = { tree: string; ontoTree: string; original: Buffer }
+type WorkOn = Merged | { files: string[] }
 
 /** The tree of the work on top of another commit, with `.signalbox/` as that has it. */
 async function workOn(repo: Repo, commit: string, onto: string): Promise<WorkOn> {
@@ -220,11 +253,10 @@ export async function land(
   repo: Repo,
   of: LineOf,
   { from, to, keep }: { from: string; to: string; keep: string },
-  seen: Seen,
+  { seen, packs }: Remembered,
   lockWaitMs: number,
 ): Promise<boolean> {
-  const [target, line, none] = [`refs/heads/${of.target}`, lineRef(of.target), '0'.repeat(from.length)]
-  const [kept, handedIn] = [keptRef(keep), handedInRef(keep)]
+  const [target, line, kept, none] = [`refs/heads/${of.target}`, lineRef(of.target), keptRef(keep), '0'.repeat(from.length)]
   const known = seen.get(keyOf(repo, of))
   let local = known?.head === from ? known.local : from
   let failed = ''
@@ -233,12 +265,12 @@ export async function land(
       [target, `verify ${target} ${local ?? none}`],
       [line, `update ${line} ${to} ${from}`],
       [kept, `delete ${kept}`],
-      [handedIn, `delete ${handedIn}`],
     ]
     const refused = await moveRefs(repo, moves, lockWaitMs)
     if (refused === undefined) {
-      const damage = await damageIn(repo, from, to)
-      if (damage !== undefined) throw await takenBack(repo, of, { from, to, damage }, lockWaitMs)
+      const damage = await packs.damageIn(repo, to, from)
+      if (damage !== undefined) await moveRefs(repo, [[line, `update ${line} ${from} ${to}`]], lockWaitMs)
+      if (damage !== undefined) throw damaged(`What was to land on ${of.target}`, damage)
       seen.set(keyOf(repo, of), { head: to, local })
       return true
     }
@@ -254,15 +286,8 @@ export async function land(
   throw new GitRefusal('busy', `The line of ${of.target} in ${repo.cwd} cannot be moved: ${failed}`)
 }
 
-/** By then somebody may have collected what nothing named yet, or put something else in its place. */
-async function takenBack(repo: Repo, of: LineOf, { from, to, damage }: { from: string; to: string; damage: string }, lockWaitMs: number) {
-  const line = lineRef(of.target)
-  await moveRefs(repo, [[line, `update ${line} ${from} ${to}`]], lockWaitMs)
-  return new GitRefusal('damaged', `What was to land on ${of.target} cannot be read: ${damage}`)
-}
-
 export async function keep(repo: Repo, name: string, commit: string | null, lockWaitMs: number): Promise<void> {
-  const ref = handedInRef(name)
+  const ref = `refs/signalbox/handed-in/${name}`
   const refused = await moveRefs(repo, [[ref, commit ? `update ${ref} ${commit}` : `delete ${ref}`]], lockWaitMs)
   if (refused !== undefined) throw new GitRefusal('failed', `${ref} cannot be written in ${repo.cwd}: ${refused}`)
 }
@@ -287,10 +312,6 @@ function missing(repo: Repo, { target }: LineOf): GitRefusal {
 
 export function keyOf(repo: Repo, { target }: LineOf): string {
   return `${repo.common}\0${target}`
-}
-
-function handedInRef(name: string): string {
-  return `refs/signalbox/handed-in/${name}`
 }
 
 export function keptRef(keep: string): string {

@@ -5,6 +5,7 @@ import { GitRefusal, type Place, type Rebased } from '../../ports/git.ts'
 import { checkoutOf } from './deliver.ts'
 import { kindOf, type Move, moveOf, NONE, takeBack } from './half-way.ts'
 import { keptRef, moveRefs } from './line.ts'
+import { damaged, type Packs } from './packs.ts'
 import { commitAt, type Found, isAncestor, refs } from './repo.ts'
 import { saveCommit } from './rescue.ts'
 import { type At, LONG_MS, type Repo } from './run.ts'
@@ -14,6 +15,7 @@ export interface Rebasing {
   found: Found
   onto: string
   rescueAs: string
+  packs: Packs
   lockWaitMs: number
 }
 
@@ -42,6 +44,8 @@ export async function rebase(place: Place, it: Rebasing): Promise<Rebased> {
   if ('files' in made) return { result: 'conflict', ...made }
   const files = here && { at: here.at, move: await moveOf(here.at, head, made.commit) }
   if (files) await requireRoom(files.at, files.move)
+  const damage = await it.packs.keep(repo, made.commit, onto)
+  if (damage !== undefined) throw damaged(made.commit, damage)
   const refused = await moveRefs(repo, [[kept, `update ${kept} ${made.commit}`]], it.lockWaitMs)
   if (refused !== undefined) throw new GitRefusal('failed', `${kept} cannot be written in ${repo.cwd}: ${refused}`)
   await saveCommit(repo, head, place.branch, it.rescueAs)

@@ -2,6 +2,7 @@ import { lstat, readdir, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path'
 import { GitRefusal, type NewPlace, type Place, type RepoFacts } from '../../ports/git.ts'
 import { isOn, lastOf } from './config.ts'
+import { exists } from './files.ts'
 import { linkIn, topAbove } from './layout.ts'
 import { checkBranch, isRefOrCommit } from './names.ts'
 import type { At, Open, Repo } from './run.ts'
@@ -18,7 +19,7 @@ export async function inspect(open: Open, path: string): Promise<RepoFacts | und
   const folder = await folderAt(path)
   const found = folder && (await topAbove(folder))
   const repo = found && (await open.repo(found.top).catch(() => undefined))
-  if (!repo || (await isBare(repo)) || (await filesElsewhere(repo))) return undefined
+  if (!repo || (repo.gitDir === repo.common && ((await isBare(repo)) || (await filesElsewhere(repo))))) return undefined
   const [branch, branches, head] = await Promise.all([
     repo.ask(['symbolic-ref', '--quiet', '--short', 'HEAD']),
     repo.ask(['for-each-ref', '--format=%(refname:short)', 'refs/heads']),
@@ -34,15 +35,13 @@ export async function inspect(open: Open, path: string): Promise<RepoFacts | und
 }
 
 /** Whoever can write the configuration can say so of any repository: one that has an index has files. */
-export async function isBare(repo: Repo): Promise<boolean> {
-  if (repo.gitDir !== repo.common) return false
-  const hasIndex = (await lstat(join(repo.common, 'index')).catch(() => undefined)) !== undefined
-  return repo.gitDir === repo.cwd || (isOn(repo.says, 'core.bare') && !hasIndex)
+export async function isBare({ common, cwd, says }: Repo): Promise<boolean> {
+  return common === cwd || (isOn(says, 'core.bare') && !(await exists(join(common, 'index'))))
 }
 
 /** Beside `.git` there would be other files than those that its index tells of. */
 async function filesElsewhere(repo: Repo): Promise<boolean> {
-  const said = repo.gitDir === repo.common ? lastOf(repo.says, 'core.worktree') : undefined
+  const said = lastOf(repo.says, 'core.worktree')
   return said !== undefined && (await realpath(resolve(repo.common, said)).catch(() => undefined)) !== repo.cwd
 }
 

@@ -1,5 +1,6 @@
-import { execFile, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { join } from 'node:path'
+import type { Readable } from 'node:stream'
 import { GitRefusal } from '../../ports/git.ts'
 import { Configurations, counting, isOn, parsed, type Setting } from './config.ts'
 import { layoutOf } from './layout.ts'
@@ -60,8 +61,8 @@ export interface At {
   ask(args: string[], options?: Options): Promise<string | undefined>
   /** Whatever it exits with. */
   tried(args: string[], options?: Options): Promise<{ stdout: Buffer; failed?: string }>
-  /** Piece by piece, however much it is. What git said when it said no. */
-  read(args: string[], input: Buffer, take: (bytes: Buffer) => void): Promise<string | undefined>
+  /** What the first one prints is what the second one reads, however much it is. */
+  piped(first: string[], input: string, second: string[]): Promise<{ stdout: Buffer; failed?: string }>
 }
 
 /** Its refs and objects, without the files of any checkout. */
@@ -169,7 +170,7 @@ function gitAt(environment: NodeJS.ProcessEnv, { cwd, gitDir, own, common, workT
     objects,
     git,
     tried: (args, options = {}) => ran(args, options),
-    read: (args, input, take) => readAll(workTree ?? own, args, envFor({}), input, take),
+    piped: (first, input, second) => pipe(own, first, input, second, envFor({})),
     line: async (args, options) => (await git(args, options)).toString().trim(),
     ask: async (args, options = {}) => {
       const { stdout, failed } = await ran(args, options)
@@ -270,14 +271,29 @@ function exec(cwd: string, argv: string[], env: Record<string, string>, options:
   })
 }
 
-function readAll(cwd: string, argv: string[], env: Record<string, string>, input: Buffer, take: (bytes: Buffer) => void) {
-  return new Promise<string | undefined>((resolve) => {
-    const child = spawn('git', argv, { cwd, env, timeout: LONG_MS, stdio: ['pipe', 'pipe', 'ignore'] })
-    child.on('error', (error) => resolve(error.message))
-    child.on('close', (code) => resolve(code === 0 ? undefined : `git ${argv[0]} ended with ${code}`))
-    child.stdout.on('data', take)
-    // It may have ended without reading.
-    child.stdin.on('error', () => {})
-    child.stdin.end(input)
+async function pipe(cwd: string, first: string[], input: string, second: string[], env: Record<string, string>) {
+  const from = spawn('git', first, { cwd, env, timeout: LONG_MS, stdio: ['pipe', 'pipe', 'pipe'] })
+  const into = spawn('git', second, { cwd, env, timeout: LONG_MS, stdio: [from.stdout, 'pipe', 'pipe'] })
+  // Only the two of them have it open: else the second one would not notice that the first has died.
+  from.stdout.destroy()
+  // It may have ended without reading.
+  from.stdin.on('error', () => {})
+  from.stdin.end(input)
+  const [one, two] = await Promise.all([ended(from, from.stderr), ended(into, into.stderr, into.stdout)])
+  const failed = one.failed ?? two.failed
+  return failed === undefined ? { stdout: two.stdout } : { stdout: two.stdout, failed }
+}
+
+function ended(child: ChildProcess, stderr: Readable, stdout?: Readable): Promise<{ stdout: Buffer; failed?: string }> {
+  const out: Buffer[] = []
+  const said: Buffer[] = []
+  stdout?.on('data', (bytes) => out.push(bytes))
+  stderr.on('data', (bytes) => said.push(bytes))
+  return new Promise((resolve) => {
+    child.on('error', (error) => resolve({ stdout: Buffer.alloc(0), failed: error.message }))
+    child.on('close', (code, signal) => {
+      const failed = Buffer.concat(said).toString().trim().slice(-2_000) || `it ended with ${code ?? signal}`
+      resolve({ stdout: Buffer.concat(out), ...(code === 0 ? {} : { failed }) })
+    })
   })
 }

@@ -9,6 +9,10 @@ const MOST_BYTES = 64 * 1024
  * of it would never end, and hold one of the few threads that read files.
  */
 export async function smallFile(path: string, mostBytes = MOST_BYTES): Promise<string | undefined> {
+  return (await plainFile(path, mostBytes))?.toString()
+}
+
+export async function plainFile(path: string, mostBytes: number): Promise<Buffer | undefined> {
   const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return undefined
     throw new GitRefusal('failed', `${path} cannot be read: ${error.message}`)
@@ -20,7 +24,7 @@ export async function smallFile(path: string, mostBytes = MOST_BYTES): Promise<s
     const buffer = Buffer.alloc(Math.min(kind.size, mostBytes) + 1)
     const { bytesRead } = await handle.read(buffer, 0, buffer.length, 0)
     if (bytesRead > mostBytes) throw new GitRefusal('failed', `${path} is larger than ${mostBytes / 1024} KB. Make it smaller.`)
-    return buffer.subarray(0, bytesRead).toString()
+    return buffer.subarray(0, bytesRead)
   } finally {
     await handle.close()
   }
