@@ -3,7 +3,7 @@ import { Refusal, refuse } from '../../kernel/error.ts'
 import { text } from '../../kernel/schema.ts'
 import { defineTool, type LookContext, type RunContext, type WatchContext } from '../../kernel/tool.ts'
 import { TaskId } from '../ids.ts'
-import { feedbackStore, prStore, prUrl, type ReviewRow, reviewStore } from '../review/index.ts'
+import { feedbackStore, keepCommit, prStore, prUrl, type ReviewRow, reviewStore } from '../review/index.ts'
 import { about, Body, handleOf, isDuty, requireTask, reviewedBy, type TaskRow } from '../task/index.ts'
 import { placeOf, workOf } from '../work/index.ts'
 import { enterLine } from './line.ts'
@@ -136,6 +136,7 @@ export async function approve(
     reason: null,
   } as const
   await reviewStore(ctx.tx).update(round.id, decided)
+  if (head !== round.handed_in) keepCommit(ctx, task.id)
   emitDecided(ctx, task, round, 'approve')
   return enterLine(ctx, task, work, { review_id: round.id, head_commit: head })
 }

@@ -5,9 +5,11 @@ import { GitRefusal, type LineOf, MERGE_METHODS, type MergeMethod } from '../../
 import { projectStore, type RepoRow } from '../project/index.ts'
 import { reviewStore } from '../review/index.ts'
 import { handleOf, taskStore } from '../task/index.ts'
+import { workOf } from '../work/index.ts'
 import { runChecks, type Verdict } from './checks.ts'
 import { nextInLine } from './order.ts'
-import { type LineRow, type MergeRow, mergeStore } from './store.ts'
+import { knownHeads, type Line, lineHeadOf, lineNow, lineOf, movedElsewhere } from './stands.ts'
+import { type MergeRow, mergeStore } from './store.ts'
 import { named } from './words.ts'
 
 /** Daemons that are killed in the middle of it do not count. */
@@ -41,7 +43,10 @@ export const workOffLine = defineEffect({
         await new Passage(ctx, repo, merge, { timeoutMs: checks_minutes * 60_000, method }).go()
       } catch (error) {
         if (!(error instanceof GitRefusal) || (error.reason === 'busy' && ctx.attempt < REFUSALS)) throw error
-        await ctx.report('merge_stuck', { merge_id: merge.id, reason: error.message.slice(0, 2_000) })
+        const told = { merge_id: merge.id, reason: error.message.slice(0, 2_000) }
+        // Of no use to the next either: the repository has lost something.
+        if (error.reason === 'damaged') await ctx.report('line_hold', { ...told, log: null })
+        else await ctx.report('merge_stuck', told)
       }
     }
   },
@@ -59,33 +64,29 @@ export const followLine = defineEffect({
     const repo = await projectStore(ctx.view).repo(repo_id)
     const line = await mergeStore(ctx.view).line(repo_id, target)
     if (!repo || !line) return
-    const followed = await follow(ctx, lineOf(repo, line))
+    const followed = await follow(ctx, repo, line)
     const head = (await ctx.ports.git.inspect(repo.path))?.head ?? null
     await ctx.report('line_follows', { repo_id, target, request, head, ...followed })
   },
 })
 
 /** What has landed has landed, whatever keeps the branch from following it. */
-async function follow(ctx: EffectContext, line: LineOf): Promise<{ behind: number; reason: string | null }> {
+async function follow(ctx: EffectContext, repo: RepoRow, line: Line): Promise<{ behind: number; reason: string | null }> {
   try {
     const { git } = ctx.ports
-    let followed = await git.follow(line)
+    let followed = await git.follow({ ...lineOf(repo, line), known: await knownHeads(ctx.view, repo, line) })
     // What people committed after the last landing is taken in now: else branch and line stay apart until something else lands.
-    if (followed.state === 'behind' && followed.why === 'moved' && (await git.line(line)).state === 'ready')
-      followed = await git.follow(line)
+    if (followed.state === 'behind' && (followed.why === 'moved' || followed.why === 'foreign')) {
+      const at = await lineNow(ctx, repo, line)
+      if (at.state === 'foreign')
+        return { behind: followed.by, reason: movedElsewhere({ ...line, head: await lineHeadOf(ctx.view, repo.id, line.target) }, at.head) }
+      if (at.state === 'ready') followed = await git.follow({ ...lineOf(repo, line), known: [at.head] })
+    }
     return followed.state === 'even' ? { behind: 0, reason: null } : { behind: followed.by, reason: followed.message.slice(0, 2_000) }
   } catch (error) {
     if (!(error instanceof GitRefusal)) throw error
     return { behind: 1, reason: error.message.slice(0, 2_000) }
   }
-}
-
-export function lineOf(
-  repo: Pick<RepoRow, 'path'>,
-  { target, made_from, strategy }: Pick<LineRow, 'target' | 'made_from' | 'strategy'>,
-): LineOf {
-  // What was merged into a branch of ours is on no remote yet.
-  return made_from ? { repo: repo.path, target, base: made_from, strategy } : { repo: repo.path, target, strategy }
 }
 
 /** One merge on its way through the line. */
@@ -107,15 +108,17 @@ class Passage {
   async go(): Promise<void> {
     const { git } = this.#ctx.ports
     const { id, head_commit } = this.#merge
+    const from = (await workOf(this.#ctx.view, this.#merge.task_id))?.base_commit ?? undefined
     const said = await this.#said()
     if (!said) return this.#withdraw()
     for (let moves = 0; moves < MOST_MOVES; moves++) {
-      const at = await git.line(this.#line)
+      const at = await lineNow(this.#ctx, this.#repo, this.#merge)
+      if (at.state === 'foreign') return
       if (at.state === 'apart') return this.#hold(apart(this.#line.target, at.files))
       const before = this.#merge.state === 'checking' && this.#merge.built_on === at.head ? this.#merge.built : null
       const built = before
         ? { result: 'built' as const, commit: before }
-        : await git.build({ line: this.#line, commit: head_commit, onto: at.head, keep: id, method: this.#how.method, ...said })
+        : await git.build({ line: this.#line, commit: head_commit, onto: at.head, from, keep: id, method: this.#how.method, ...said })
       if (built.result === 'conflict') return this.#tell('merge_conflict', { files: built.files.slice(0, MOST_FILES) })
       if (built.result === 'nothing') return this.#landed(at.head, false)
       if (built.result === 'landed') return this.#landed(built.commit, true)
@@ -126,6 +129,7 @@ class Passage {
       if (red) return this.#tell('merge_red', { reason: red.reason, log: red.log })
       // Closed, deleted or moved while the checks ran: it is wanted no more.
       if (!(await this.#said())) return this.#withdraw()
+      if (this.#repo.checks) await this.#tell('merge_passed', { commit: built.commit, checks: this.#repo.checks })
       if (await git.land(this.#line, at.head, built.commit, id)) return this.#landed(built.commit, true)
     }
     throw new Error(`${this.#line.target} was moved ${MOST_MOVES} times while this was checked.`)
@@ -137,7 +141,7 @@ class Passage {
 
   /** Told when the branch itself has it too, as far as it can: whoever hears that it has landed looks for it there. */
   async #landed(commit: string, moved: boolean): Promise<void> {
-    const { behind, reason } = await follow(this.#ctx, this.#line)
+    const { behind, reason } = await follow(this.#ctx, this.#repo, this.#merge)
     const checked = moved ? (this.#repo.checks ?? null) : null
     await this.#tell('merge_landed', { commit, moved, checked, behind, behind_reason: reason })
   }
@@ -146,10 +150,12 @@ class Passage {
   async #check(commit: string, base: string): Promise<Verdict | 'held' | undefined> {
     const { checks } = this.#repo
     if (!checks) return undefined
+    const line = await mergeStore(this.#ctx.view).line(this.#repo.id, this.#line.target)
+    // Cut off before it landed: they have passed.
+    if (line?.green === commit && line.green_by === checks) return undefined
     const verdict = await this.#verdict(checks, commit)
     if (verdict.green) return undefined
     // Whoever lands on a tree that was red before is not to blame for it.
-    const line = await mergeStore(this.#ctx.view).line(this.#repo.id, this.#line.target)
     if (line?.green !== base || line.green_by !== checks) {
       const alone = await this.#verdict(checks, base)
       if (!alone.green) {

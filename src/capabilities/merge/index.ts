@@ -14,6 +14,7 @@ import {
   lineFollowed,
   lineFreed,
   lineHeld,
+  lineMoved,
   mergeChecking,
   mergeConflicted,
   mergeLanded,
@@ -24,6 +25,7 @@ import {
   reviewDecided,
   reviewRebased,
 } from './schema.ts'
+import { foreign, passed, stands } from './stands.ts'
 import { mergeStore } from './store.ts'
 import { syncRepo } from './sync.ts'
 
@@ -40,12 +42,15 @@ export const merge = defineCapability({
     syncRepo,
     rebaseWork,
     built,
+    passed,
     landed,
     conflict,
     red,
     stuck,
     withdrawn,
     hold,
+    stands,
+    foreign,
     follows,
     rebased,
   ],
@@ -62,6 +67,7 @@ export const merge = defineCapability({
     mergeWithdrawn,
     lineHeld,
     lineFreed,
+    lineMoved,
     lineFollowed,
   ],
   effects: [workOffLine, followLine, rebaseOntoLine],
@@ -88,3 +94,4 @@ export { reviewAttention } from './attention.ts'
 export { toDecide } from './decide.ts'
 export { back, checkMayDecide, isCurrent, isReviewerOf } from './rules.ts'
 export { reviewDecided } from './schema.ts'
+export { lineHeadOf } from './stands.ts'

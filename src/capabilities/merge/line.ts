@@ -102,6 +102,10 @@ export const retry = defineTool({
       merge_id: MergeId.optional(),
       repo_id: RepoId.optional().describe('With target: of a line that is held'),
       target: text(200).optional(),
+      anew: z
+        .boolean()
+        .optional()
+        .describe('With target: let the line begin anew at its branch, without what landed and the branch does not have'),
     })
     .refine(
       ({ task_id, merge_id, repo_id, target }) => [task_id, merge_id, repo_id && target].filter(Boolean).length === 1,
@@ -111,9 +115,9 @@ export const retry = defineTool({
   example: { task_id: 'T-1' },
   impact: 'write',
   profile: 'operator',
-  async run(ctx, { task_id, merge_id, repo_id, target }) {
+  async run(ctx, { task_id, merge_id, repo_id, target, anew }) {
     const store = mergeStore(ctx.tx)
-    if (repo_id && target) return free(ctx, await store.line(repo_id, target), target)
+    if (repo_id && target) return free(ctx, await store.line(repo_id, target), target, anew ?? false)
     const merge = task_id ? await store.lastOf((await requireTask(ctx, task_id)).id) : await store.find(merge_id as string)
     if (!merge) return refuse('RESOURCE_NOT_FOUND', 'That was never in a merge line.', { next_tool: 'merge_status', next_arguments: {} })
     const refused = await again(ctx, merge)
@@ -122,7 +126,7 @@ export const retry = defineTool({
   },
 })
 
-async function free(ctx: RunContext, line: LineRow | undefined, target: string) {
+async function free(ctx: RunContext, line: LineRow | undefined, target: string, anew: boolean) {
   if (!line?.held)
     return refuse('CONFLICT', line ? `Nothing holds the line of ${target}.` : `There is no line of ${target}.`, {
       next_tool: 'merge_status',
@@ -130,10 +134,11 @@ async function free(ctx: RunContext, line: LineRow | undefined, target: string) 
     })
   if (ctx.principal.kind === 'agent') return refuse('PERMISSION_DENIED', 'A line that is held waits for a person.')
   const { repo_id, project_id } = line
-  await mergeStore(ctx.tx).saveLine({ ...line, held: null, updated_at: ctx.now })
+  const freed = { ...line, held: null, ...(anew ? { head: null, green: null } : {}) }
+  await mergeStore(ctx.tx).saveLine({ ...freed, updated_at: ctx.now })
   ctx.emit(lineFreed({ subject: repo_id, project: project_id }, { repo_id, target }))
   setOff(ctx, line)
-  return { lines: [await lineView(ctx.tx, { ...line, held: null })] }
+  return { lines: [await lineView(ctx.tx, freed)] }
 }
 
 /** The same commit once more: nobody has looked at another one. */

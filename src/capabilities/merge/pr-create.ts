@@ -11,6 +11,7 @@ import { isAtLimit, openPr, type PrRow, prStore, prUrl, requestReview, reviewSto
 import { Body, checkOwnTask, epicOf, handleOf, isDuty, requireTask, reviewedBy, type TaskRow, Title, withinTask } from '../task/index.ts'
 import { aimAt, isOurs, placeOf, type WorkRow, workOf } from '../work/index.ts'
 import { approve, headOf, toDecide } from './decide.ts'
+import { lineHeadOf } from './stands.ts'
 import '../../ports/daemon.ts'
 
 const OWN_FOLDER = '.signalbox/'
@@ -144,7 +145,7 @@ async function lookedAt(ctx: LookContext, task: TaskRow, reviewed: string | unde
   const unknown = branch === undefined || branch === work.base_branch ? undefined : await noSuchBranch(ctx, work, branch)
   if (unknown) return unknown
   const head = reviewed ? (await headOf(ctx, task.id)).head : state.head
-  const follows = work.base_from === null ? undefined : `refs/heads/${work.base_branch}`
+  const follows = (await lineHeadOf(ctx.view, work.repo_id, work.base_branch)) ?? undefined
   const { files } = await ctx.ports.git.diff(place, { from: work.base_commit, follows, bytes: FEW_BYTES })
   if (head !== work.base_commit && files.some(({ path }) => !path.startsWith(OWN_FOLDER))) return head
   return refuse('CONFLICT', `${handleOf(task)} has changed nothing: a pull request would be empty.`, {

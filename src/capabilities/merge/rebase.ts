@@ -2,15 +2,15 @@ import { z } from 'zod'
 import { defineEffect, type EffectContext } from '../../kernel/effect.ts'
 import { Refusal, refuse } from '../../kernel/error.ts'
 import { defineTool, type RunContext, type WatchContext } from '../../kernel/tool.ts'
-import { GitRefusal, type LineOf } from '../../ports/git.ts'
+import { GitRefusal } from '../../ports/git.ts'
 import { TaskId } from '../ids.ts'
 import { projectStore } from '../project/index.ts'
 import { reviewStore } from '../review/index.ts'
 import { about, epicOf, handleOf, taskStore } from '../task/index.ts'
-import { placeOf, requireFree, workOf } from '../work/index.ts'
+import { beginsAt, placeOf, requireFree, workOf } from '../work/index.ts'
 import { toDecide } from './decide.ts'
-import { lineOf } from './effects.ts'
 import { REBASE_RESULTS, reviewRebased } from './schema.ts'
+import { lineNow } from './stands.ts'
 
 const REBASE_MS = 60_000
 const MOST_FILES = 100
@@ -75,7 +75,7 @@ export const rebaseOntoLine = defineEffect({
   },
 })
 
-const NOTHING = { commit: null, files: [], reason: null }
+const NOTHING = { commit: null, base: null, files: [], reason: null }
 
 async function onto(ctx: EffectContext, review_id: string) {
   const { git } = ctx.ports
@@ -85,18 +85,16 @@ async function onto(ctx: EffectContext, review_id: string) {
   const [place, repo] = work ? [await placeOf(ctx.view, work), await projectStore(ctx.view).repo(work.repo_id)] : []
   if (!task || !work || !place || !repo || task.status !== 'REVIEW') return { result: 'failed', reason: 'It is no longer in REVIEW.' }
   const epic = await epicOf(ctx.view, task)
-  const line: LineOf = lineOf(repo, {
-    target: epic?.branch ?? work.base_branch,
-    made_from: epic?.base_branch ?? null,
-    strategy: work.strategy,
-  })
-  const at = await git.line(line)
+  const target = epic?.branch ?? work.base_branch
+  const line = { repo_id: repo.id, target, project_id: task.project_id, made_from: epic?.base_branch ?? null, strategy: work.strategy }
+  const at = await lineNow(ctx, repo, line)
+  if (at.state === 'foreign') return { result: 'failed', reason: `The line of ${target} is held: merge_status says why.` }
   if (at.state === 'apart')
-    return { result: 'failed', reason: `${line.target} and its line both went on: merge them first (${at.files.join(', ')}).` }
+    return { result: 'failed', reason: `${target} and its line both went on: merge them first (${at.files.join(', ')}).` }
   const done = await git.rebase(place, at.head, work.name)
   return done.result === 'conflict'
     ? { result: done.result, files: done.files.slice(0, MOST_FILES) }
-    : { result: done.result, commit: done.head }
+    : { result: done.result, commit: done.head, base: at.head }
 }
 
 export const rebased = defineTool({
@@ -108,6 +106,7 @@ export const rebased = defineTool({
     request: z.string(),
     result: z.enum(REBASE_RESULTS),
     commit: z.string().nullable(),
+    base: z.string().nullable().describe('What has landed, below it'),
     files: z.array(z.string()),
     reason: z.string().nullable(),
   }),
@@ -115,11 +114,13 @@ export const rebased = defineTool({
   impact: 'write',
   profile: 'maintainer',
   internal: true,
-  async run(ctx, { review_id, ...told }) {
+  async run(ctx, { review_id, base, ...told }) {
     const round = await reviewStore(ctx.tx).find(review_id)
     const task = round && (await taskStore(ctx.tx).find(round.task_id))
     const work = task && (await workOf(ctx.tx, task.id))
     if (!round || !task || !work) throw refuse('RESOURCE_NOT_FOUND', `There is no review "${review_id}".`)
+    // Shown from there, it has all that it will bring, and nothing else.
+    if (base !== null) await beginsAt(ctx, work, base)
     // The same work, elsewhere: it is still what was handed in.
     if (told.result === 'rebased' && round.handed_in !== null) await reviewStore(ctx.tx).update(round.id, { handed_in: told.commit })
     ctx.emit(

@@ -34,6 +34,7 @@ export const mergeWithdrawn = defineEvent('merge.withdrawn', Merge.extend({ reas
 /** Their subject is the repository. */
 export const lineHeld = defineEvent('line.held', Line.extend({ reason: z.string() }))
 export const lineFreed = defineEvent('line.freed', Line)
+export const lineMoved = defineEvent('line.moved', Line.extend({ from: z.string(), to: z.string() }))
 export const lineFollowed = defineEvent(
   'line.followed',
   Line.extend({ request: z.string(), behind: z.int(), reason: z.string().nullable() }),

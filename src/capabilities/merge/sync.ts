@@ -78,9 +78,10 @@ async function followed(ctx: WatchContext, { repo_id, before, changed, request, 
   if (!repo) throw new Error(`the repository ${repo_id} is not there`)
   const lines = (await mergeStore(ctx.view).lines(undefined, repo_id)).filter(({ target }) => targets.includes(target))
   const branches = lines.map(({ target, behind, behind_reason }) => ({ target, behind, reason: behind_reason }))
-  const behind = branches.filter((branch) => branch.behind > 0)
+  const behind = branches.filter((branch) => branch.behind > 0 || branch.reason !== null)
   const message = missing.size
     ? `Not looked at yet: ${[...missing].join(', ')}. merge_status tells.`
-    : behind.map(({ target, behind: by, reason }) => `${target} is ${by} behind: ${reason}`).join(' ') || 'Everything is up to date.'
+    : behind.map(({ target, behind: by, reason }) => (by ? `${target} is ${by} behind: ${reason}` : reason)).join(' ') ||
+      'Everything is up to date.'
   return { repo: repoView(repo), changed: changed || repo.head !== before, branches, message }
 }

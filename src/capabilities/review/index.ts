@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { defineCapability, setting } from '../../kernel/capability.ts'
 import type { Tx } from '../../kernel/storage.ts'
+import { keepHandedIn } from './keep.ts'
 import { migrations } from './migrations.ts'
 import { getPr, prClosed, prMerged, prOpened } from './pull-requests.ts'
 import { reviewRefused, reviewRequested, reviewTimedOut } from './schema.ts'
@@ -13,7 +14,7 @@ export const review = defineCapability({
   tools: [request, list, getPr, timedOut],
   migrations,
   events: [reviewRequested, reviewRefused, reviewTimedOut, prOpened, prMerged, prClosed],
-  effects: [timeOut],
+  effects: [timeOut, keepHandedIn],
   settings: {
     'review.max_iterations': setting(z.int().min(1).max(1_000), 3, 'How many rounds of review a task may have'),
     'review.auto_abandon_after': setting(
@@ -45,6 +46,7 @@ export const review = defineCapability({
 /** All rounds of a task, oldest first. */
 export const reviewsOf = (tx: Tx, task: string) => reviewStore(tx).ofTask(task)
 
+export { keepCommit } from './keep.ts'
 export { isAtLimit, tally } from './limit.ts'
 export { closePr, insertPr, openPr, PrView, prMerged, prUrl, prView, pullRequestOf } from './pull-requests.ts'
 export { askForReviewers, type ReviewerFacts, readerHarness } from './reviewer.ts'

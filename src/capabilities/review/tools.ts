@@ -5,6 +5,7 @@ import { defineTool, type LookContext, type RunContext, type WatchContext } from
 import { TaskId } from '../ids.ts'
 import { about, Body, handleOf, isDuty, requireTask, type TaskRow, transition } from '../task/index.ts'
 import { placeOf, workOf } from '../work/index.ts'
+import { keepCommit } from './keep.ts'
 import { limitOf, overLimit } from './limit.ts'
 import { openPr } from './pull-requests.ts'
 import { cannotRead, ReviewerView, reviewerThere } from './reviewer.ts'
@@ -151,6 +152,7 @@ export async function requestReview(ctx: RunContext, task: TaskRow, handedIn: Ha
     reader: handedIn.reader ?? null,
   }
   await store.insert(review)
+  if (review.handed_in) keepCommit(ctx, task.id)
   const hours = ctx.setting<number>('review.timeout_hours')
   ctx.enqueue(timeOut({ review_id: review.id, hours }, { delayMs: Math.ceil(hours * HOUR_MS) }))
   await transition(ctx, task, 'REVIEW', null)

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { defineEffect, type EffectContext } from '../../kernel/effect.ts'
 import type { RunContext } from '../../kernel/tool.ts'
 import { GitRefusal, type NewPlace, type Rescue } from '../../ports/git.ts'
+import { landedOn } from './line.ts'
 import { workPlan } from './plan.ts'
 import { whoUses } from './rules.ts'
 import { WorkPlan } from './schema.ts'
@@ -11,8 +12,11 @@ const ATTEMPTS = 5
 
 /** For an effect that needs the worktree: makes it, or finds it made, and tells. */
 export async function makeWorktree(ctx: EffectContext, plan: WorkPlan): Promise<NewPlace & { head: string; from: string }> {
-  const place = placeFor(ctx, plan)
-  if (plan.base_from) await ctx.ports.git.branch({ repo: plan.repo, branch: plan.base, base: plan.base_from, strategy: plan.strategy })
+  const { repo, base: branch, base_from, strategy } = plan
+  const repoId = (await workStore(ctx.view).find(plan.work_id))?.repo_id
+  const line = async (of: string) => (repoId ? landedOn(ctx.view, repoId, of) : null)
+  const place = { ...placeFor(ctx, plan), line: await line(branch) }
+  if (base_from) await ctx.ports.git.branch({ repo, branch, base: base_from, strategy, line: await line(base_from) })
   const { base, head } = await ctx.ports.git.add(place)
   await ctx.report('work_made', { work_id: plan.work_id, path: place.path, base_commit: base, head })
   return { ...place, head, from: base }

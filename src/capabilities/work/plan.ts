@@ -69,6 +69,11 @@ export async function aimAt(ctx: RunContext, row: WorkRow, base_branch: string):
   await workStore(ctx.tx).update(row.id, { base_branch, updated_at: ctx.now })
 }
 
+/** What it is shown from: once it was put on top of something else, that. */
+export async function beginsAt(ctx: RunContext, row: WorkRow, base_commit: string): Promise<void> {
+  await workStore(ctx.tx).update(row.id, { base_commit, updated_at: ctx.now })
+}
+
 export function workOf(tx: Tx, taskId: string): Promise<WorkRow | undefined> {
   return workStore(tx).ofTask(taskId)
 }

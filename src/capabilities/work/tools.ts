@@ -8,6 +8,7 @@ import { ProjectId, TaskId } from '../ids.ts'
 import { currentProject } from '../project/index.ts'
 import { fullView, handleOf, requireTask, type TaskRow, TaskView, taskStore, whereabouts } from '../task/index.ts'
 import { takeAway, undoWork } from './effects.ts'
+import { landedOn } from './line.ts'
 import { placeOf, workPlan } from './plan.ts'
 import { pullRequestOf } from './pull-request.ts'
 import { checkMayReadFiles, reasonToKeep, requireFree } from './rules.ts'
@@ -45,7 +46,7 @@ export const diff = defineTool({
     const found = await readable(ctx, input.task_id)
     if ('body' in found) return found
     const { row, place, from, committed } = found
-    const follows = row.base_from === null ? undefined : `refs/heads/${row.base_branch}`
+    const follows = (await landedOn(ctx.view, row.repo_id, row.base_branch)) ?? undefined
     const result = await asked(() => ctx.ports.git.diff(place, { from, follows, committed, path: input.path, bytes: input.max_bytes }))
     if ('body' in result) return result
     const { files, text: patch, cut } = result

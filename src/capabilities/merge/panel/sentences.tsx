@@ -76,6 +76,12 @@ export const sentences: Sentences = {
       <strong>let go on</strong> the merge line of <span className="mono">{visible(String(data.target))}</span>
     </>
   ),
+  'line.moved': ({ data }) => (
+    <>
+      <strong>took in what was committed</strong> on <span className="mono">{visible(String(data.target))}</span>
+      <span className="muted">, past the merge line</span>
+    </>
+  ),
   'line.followed': ({ data }) => (
     <>
       <strong>brought up to date</strong> <span className="mono">{visible(String(data.target))}</span>

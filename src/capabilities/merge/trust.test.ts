@@ -1,0 +1,283 @@
+import { existsSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { EFFECT_TIMES } from '../../kernel/effect.ts'
+import { openTestApp } from '../../testing/app.ts'
+import { deferred, until } from '../../testing/signals.ts'
+import { CheckingRunner, type Work, WorkGround } from '../../testing/work.ts'
+
+const LINE = 'refs/signalbox/line/main'
+
+class Ground extends WorkGround {
+  readonly runner: CheckingRunner
+
+  constructor(app: WorkGround['app'], runner: CheckingRunner) {
+    super(app)
+    this.runner = runner
+  }
+
+  approve({ task }: Work) {
+    return this.app.owner.call('review_decide', { task_id: task.id, decision: 'approve' })
+  }
+
+  sync() {
+    return this.app.owner.call('repo_sync', { repo_id: this.repo })
+  }
+
+  async line() {
+    return (await this.app.owner.call('merge_status', { repo_id: this.repo })).lines[0]
+  }
+
+  tip(ref: string): string {
+    return this.git(this.top, 'rev-parse', ref)
+  }
+
+  /** What nobody has approved, on top of a commit. */
+  evil(parent: string): string {
+    const path = join(this.app.folder, `evil-${Math.random().toString(36).slice(2)}`)
+    this.git(this.top, 'worktree', 'add', '-q', '--detach', path, parent)
+    return this.commit(path, 'evil.txt', 'evil\n')
+  }
+
+  async toPeople(subject: string) {
+    const { letters } = await this.app.owner.call('mail_inbox')
+    return letters.filter((letter: { subject: string }) => letter.subject === subject)
+  }
+
+  async idle(work: Work) {
+    const [run] = (await this.app.owner.call('run_list', { task_id: work.task.id })).runs
+    this.runner.exit(run.id, 0)
+    await until(async () => (await this.app.owner.call('run_list', { task_id: work.task.id })).runs[0].state === 'ended')
+  }
+}
+
+async function ground(checks?: string): Promise<Ground> {
+  const runner = new CheckingRunner()
+  const app = await openTestApp({ ports: { runner }, effectTimes: { ...EFFECT_TIMES, backOffMs: 1 } })
+  onTestFinished(() => app.close())
+  return new Ground(app, runner).prepare(checks ? { checks } : {})
+}
+
+describe('a line that somebody else moved', () => {
+  test('[ML20] is not followed: it is held, and a person is told, once', async () => {
+    const at = await ground()
+    await at.approve(await at.handedIn('one.txt'))
+    const landed = at.tip('main')
+    const evil = at.evil(LINE)
+    at.git(at.top, 'update-ref', LINE, evil)
+    for (const _ of [1, 2])
+      expect(await at.sync()).toMatchObject({
+        branches: [{ target: 'main', behind: 0, reason: expect.stringContaining(evil.slice(0, 12)) }],
+      })
+    expect([at.tip('main'), existsSync(join(at.top, 'evil.txt'))]).toEqual([landed, false])
+    expect(await at.line()).toMatchObject({ head: landed, held: expect.stringContaining(`git update-ref ${LINE} ${landed}`) })
+    const [letter, ...more] = await at.toPeople('Nothing lands on main')
+    expect([letter.body.includes(evil), more]).toEqual([true, []])
+  })
+
+  test('[ML20] takes nothing in, and goes on when it is put back', async () => {
+    const at = await ground()
+    await at.approve(await at.handedIn('one.txt'))
+    const landed = at.tip('main')
+    at.git(at.top, 'update-ref', LINE, at.evil(LINE))
+    const work = await at.handedIn('two.txt')
+    expect(await at.approve(work)).toMatchObject({ status: 'pending', message: expect.stringContaining('nothing lands on main') })
+    expect(at.tip('main')).toBe(landed)
+    const free = () => at.app.owner.call('merge_retry', { repo_id: at.repo, target: 'main' })
+    await free()
+    await until(async () => (await at.line()).held !== null)
+    at.git(at.top, 'update-ref', LINE, landed)
+    await free()
+    await until(async () => (await at.app.owner.call('task_get', { task_id: work.task.id })).task.status === 'DONE')
+    expect(at.git(at.top, 'ls-tree', '--name-only', 'main').split('\n')).toEqual(['a.txt', 'one.txt', 'two.txt'])
+  })
+
+  test('[ML20] to work that is still being checked is not followed, and what is red there does not land', async () => {
+    const at = await ground('test ! -e red.txt')
+    const [begun, go] = [deferred(), deferred()]
+    at.runner.beforeCheck = () => {
+      begun.resolve()
+      return go.promise
+    }
+    const before = at.tip('main')
+    const work = await at.handedIn('red.txt')
+    await at.app.owner.call('merge_submit', { task_id: work.task.id })
+    await begun.promise
+    const { commit } = (await at.line()).waiting[0]
+    at.git(at.top, 'update-ref', LINE, commit)
+    await at.sync()
+    expect(at.tip('main')).toBe(before)
+    at.git(at.top, 'update-ref', LINE, before)
+    go.resolve()
+    await until(async () => (await at.line()).waiting.length === 0)
+    expect((await at.line()).ended[0]).toMatchObject({ state: 'red' })
+  })
+
+  test('[ML20] is what we know it to be after a restart at any point', async () => {
+    const at = await ground('true')
+    const work = await at.handedIn('one.txt')
+    await at.approve(work)
+    // As if the daemon had died before it could tell that the line has taken something in.
+    at.commit(at.top, 'theirs.txt', 'x\n')
+    at.git(at.top, 'update-ref', LINE, 'main')
+    await at.app.reopen()
+    expect(await at.approve(await at.handedIn('two.txt'))).toMatchObject({ status: 'merged' })
+    expect((await at.line()).held).toBeNull()
+  })
+
+  test('[ML20] can begin anew at its branch, when a person says so', async () => {
+    const at = await ground()
+    await at.approve(await at.handedIn('one.txt'))
+    at.git(at.top, 'checkout', '-q', '--orphan', 'rewritten')
+    const anew = at.commit(at.top, 'a.txt', 'anew\n')
+    at.git(at.top, 'branch', '-f', 'main', anew)
+    at.git(at.top, 'checkout', '-q', 'main')
+    at.git(at.top, 'update-ref', LINE, anew)
+    expect(await at.sync()).toMatchObject({ branches: [{ reason: expect.stringContaining('held') }] })
+    await at.app.owner.call('merge_retry', { repo_id: at.repo, target: 'main', anew: true })
+    expect(await at.approve(await at.handedIn('two.txt'))).toMatchObject({ status: 'merged' })
+    expect(at.git(at.top, 'rev-parse', 'main~1')).toBe(anew)
+  })
+})
+
+describe('a branch that somebody else moved', () => {
+  test('[ML21] is taken in, and a person is told what came', async () => {
+    const at = await ground()
+    await at.approve(await at.handedIn('one.txt'))
+    const landed = at.tip('main')
+    expect(await at.toPeople('main of web was moved')).toEqual([])
+    const theirs = at.commit(at.top, 'theirs.txt', 'x\n')
+    await at.approve(await at.handedIn('two.txt'))
+    at.commit(at.top, 'more.txt', 'x\n')
+    await at.approve(await at.handedIn('three.txt'))
+    const [letter, ...more] = await at.toPeople('main of web was moved')
+    expect([letter.body.includes(`git log ${landed}..${theirs}`), more]).toEqual([true, []])
+    const told = await at.app.events({ type: 'line.moved' })
+    expect(told.map(({ data }) => [data.target, data.from, data.to])[0]).toEqual(['main', landed, theirs])
+    expect(told).toHaveLength(2)
+  })
+})
+
+describe('what was shown', () => {
+  test('[ML22] is what lands: work that began elsewhere waits until it is put on the line, and shown from there', async () => {
+    const at = await ground()
+    const main = at.tip('main')
+    const evil = at.evil('main')
+    // While somebody begins.
+    at.git(at.top, 'checkout', '-q', '--detach')
+    at.git(at.top, 'update-ref', 'refs/heads/main', evil)
+    const work = await at.begun('one')
+    at.git(at.top, 'update-ref', 'refs/heads/main', main)
+    at.git(at.top, 'checkout', '-q', 'main')
+    at.commit(work.path, 'one.txt', 'x\n')
+    await at.handIn(work, 'one.txt is there')
+    const shown = async () => {
+      const { files } = await at.app.owner.call('diff_get', { task_id: work.task.id })
+      return files.map(({ path }: { path: string }) => path)
+    }
+    expect(await at.approve(work)).toMatchObject({ status: 'stuck', message: expect.stringContaining('review_rebase') })
+    expect(at.tip('main')).toBe(main)
+    await at.idle(work)
+    expect(await at.app.owner.call('review_rebase', { task_id: work.task.id })).toMatchObject({ status: 'even' })
+    expect(await shown()).toEqual(['evil.txt', 'one.txt'])
+  })
+
+  test('[ML22] has what the work takes back of what has landed, and follows no ref', async () => {
+    const at = await ground()
+    const work = await at.begun('two')
+    await at.approve(await at.handedIn('one.txt'))
+    at.git(work.path, 'merge', '-q', LINE)
+    at.git(work.path, 'rm', '-q', 'one.txt')
+    at.commit(work.path, 'two.txt', 'quite another\n')
+    await at.handIn(work, 'two.txt is there')
+    const shown = async () => {
+      const { files } = await at.app.owner.call('diff_get', { task_id: work.task.id })
+      return files.map(({ path, status }: { path: string; status: string }) => `${status} ${path}`)
+    }
+    expect(await shown()).toEqual(['D one.txt', 'A two.txt'])
+    for (const ref of [LINE, 'refs/heads/main']) at.git(at.top, 'update-ref', ref, at.git(work.path, 'rev-parse', 'HEAD'))
+    expect(await shown()).toEqual(['D one.txt', 'A two.txt'])
+  })
+})
+
+test('[W11] the difference has nothing that people committed before the work began, and no line has taken in yet', async () => {
+  const at = await ground()
+  await at.approve(await at.handedIn('one.txt'))
+  at.commit(at.top, 'theirs.txt', 'x\n')
+  const work = await at.handedIn('two.txt')
+  const shown = async () => (await at.app.owner.call('diff_get', { task_id: work.task.id })).files.map(({ path }: { path: string }) => path)
+  expect(await shown()).toEqual(['two.txt'])
+  await at.approve(await at.handedIn('three.txt'))
+  at.git(work.path, 'merge', '-q', '--no-edit', LINE)
+  expect(await shown()).toEqual(['two.txt'])
+})
+
+describe('what was handed in', () => {
+  const collect = (at: Ground) => {
+    at.git(at.top, 'reflog', 'expire', '--expire=now', '--expire-unreachable=now', '--all')
+    at.git(at.top, 'gc', '-q', '--prune=now')
+  }
+  const kept = (at: Ground) =>
+    at.git(at.top, 'for-each-ref', '--format=%(objectname)', 'refs/signalbox/handed-in').split('\n').filter(Boolean)
+
+  test('[ML23] is there until it has landed, wherever its branch goes', async () => {
+    const at = await ground()
+    const work = await at.handedIn('one.txt')
+    const head = at.git(work.path, 'rev-parse', 'HEAD')
+    await until(() => kept(at).includes(head))
+    at.git(work.path, 'reset', '-q', '--hard', 'main')
+    collect(at)
+    const later = at.commit(work.path, 'later.txt', 'x\n')
+    const commit = at.git(at.top, 'rev-parse', head)
+    expect(commit).toBe(head)
+    expect(await at.app.owner.call('review_decide', { task_id: work.task.id, decision: 'approve', commit: later })).toMatchObject({
+      status: 'merged',
+    })
+    await until(() => kept(at).length === 0)
+    const again = await at.handedIn('two.txt')
+    await until(() => kept(at).length === 1)
+    at.git(at.top, 'merge', '-q', '--ff-only', at.git(again.path, 'rev-parse', 'HEAD'))
+    expect(await at.approve(again)).toMatchObject({ status: 'merged' })
+    await until(() => kept(at).length === 0)
+  })
+
+  test('[ML23] is merged though its branch was moved and everything collected while it waited', async () => {
+    const at = await ground('true')
+    const [begun, go] = [deferred(), deferred()]
+    at.runner.beforeCheck = () => {
+      begun.resolve()
+      return go.promise
+    }
+    const [first, second] = [await at.handedIn('one.txt'), await at.handedIn('two.txt')]
+    for (const { task } of [first, second]) await at.app.owner.call('merge_submit', { task_id: task.id })
+    await begun.promise
+    await until(() => kept(at).length === 2)
+    at.git(second.path, 'reset', '-q', '--hard', 'main')
+    collect(at)
+    go.resolve()
+    await until(async () => (await at.line()).waiting.length === 0)
+    expect((await at.line()).ended.map(({ state }: { state: string }) => state)).toEqual(['landed', 'landed'])
+  })
+
+  test('[ML24] holds the line when it cannot be read once it has landed', async () => {
+    const at = await ground('true')
+    const work = await at.handedIn('one.txt', 'only here\n')
+    const before = at.tip('main')
+    const blob = at.git(work.path, 'rev-parse', 'HEAD:one.txt')
+    const file = join(at.top, '.git/objects', blob.slice(0, 2), blob.slice(2))
+    at.runner.beforeCheck = () => {
+      rmSync(file)
+      rmSync(join(at.top, '.git/objects/pack'), { recursive: true })
+    }
+    expect(await at.approve(work)).toMatchObject({ status: 'pending' })
+    expect(await at.line()).toMatchObject({ held: expect.stringContaining(blob), waiting: [{ state: 'waiting' }] })
+    expect([at.tip('main'), at.tip(LINE)]).toEqual([before, before])
+    at.runner.beforeCheck = () => {}
+    writeFileSync(join(at.top, 'one.txt'), 'only here\n')
+    at.git(at.top, 'hash-object', '-w', 'one.txt')
+    rmSync(join(at.top, 'one.txt'))
+    await at.app.owner.call('merge_retry', { repo_id: at.repo, target: 'main' })
+    await until(async () => (await at.line()).waiting.length === 0)
+    expect((await at.line()).ended[0]).toMatchObject({ state: 'landed' })
+  })
+})
