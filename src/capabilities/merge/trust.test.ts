@@ -1,7 +1,10 @@
-import { existsSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { createGit } from '../../adapters/git-cli/index.ts'
 import { EFFECT_TIMES } from '../../kernel/effect.ts'
+import type { Git } from '../../ports/git.ts'
 import { openTestApp } from '../../testing/app.ts'
 import { deferred, until } from '../../testing/signals.ts'
 import { CheckingRunner, type Work, WorkGround } from '../../testing/work.ts'
@@ -51,9 +54,9 @@ class Ground extends WorkGround {
   }
 }
 
-async function ground(checks?: string): Promise<Ground> {
+async function ground(checks?: string, ports: { git?: Git } = {}): Promise<Ground> {
   const runner = new CheckingRunner()
-  const app = await openTestApp({ ports: { runner }, effectTimes: { ...EFFECT_TIMES, backOffMs: 1 } })
+  const app = await openTestApp({ ports: { runner, ...ports }, effectTimes: { ...EFFECT_TIMES, backOffMs: 1 } })
   onTestFinished(() => app.close())
   return new Ground(app, runner).prepare(checks ? { checks } : {})
 }
@@ -123,6 +126,52 @@ describe('a line that somebody else moved', () => {
     await at.app.reopen()
     expect(await at.approve(await at.handedIn('two.txt'))).toMatchObject({ status: 'merged' })
     expect((await at.line()).held).toBeNull()
+  })
+
+  test('[ML20] is not one that lands between two looks', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'signalbox-trust-'))
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+    const real = createGit({ worktrees: folder })
+    let meanwhile: (() => Promise<void>) | undefined
+    const line: Git['line'] = async (of) => {
+      const before = meanwhile
+      meanwhile = undefined
+      await before?.()
+      return real.line(of)
+    }
+    const at = await ground('true', { git: { ...real, line } })
+    // So that the branch stays behind, and then goes its own way.
+    writeFileSync(join(at.top, 'a.txt'), 'not committed\n')
+    await at.approve(await at.handedIn('zero.txt'))
+    const [begun, go] = [deferred(), deferred()]
+    at.runner.beforeCheck = () => {
+      begun.resolve()
+      return go.promise
+    }
+    await at.app.owner.call('merge_submit', { task_id: (await at.handedIn('one.txt')).task.id })
+    await begun.promise
+    at.git(at.top, 'commit', '-q', '-a', '-m', 'theirs')
+    meanwhile = async () => {
+      writeFileSync(join(at.top, 'a.txt'), 'not committed either\n')
+      go.resolve()
+      await until(async () => (await at.line()).waiting.length === 0)
+    }
+    await at.sync()
+    expect(meanwhile).toBeUndefined()
+    expect(await at.line()).toMatchObject({ held: null, ended: [{ state: 'landed' }, { state: 'landed' }] })
+  })
+
+  test('[ML20] is never one that we move ourselves, whoever looks meanwhile', async () => {
+    const at = await ground('true')
+    const works: Work[] = []
+    for (let n = 0; n < 5; n++) works.push(await at.handedIn(`f${n}.txt`, `${n}\n`))
+    for (const { task } of works) await at.app.owner.call('merge_submit', { task_id: task.id })
+    for (let n = 0; (await at.line()).waiting.length; n++) {
+      if (n === 2) at.commit(at.top, `mine-${n}.txt`, 'x\n')
+      await Promise.all([at.sync(), at.sync()])
+    }
+    expect((await at.line()).ended.map(({ state }: { state: string }) => state)).toEqual(works.map(() => 'landed'))
+    expect(await at.toPeople('Nothing lands on main')).toEqual([])
   })
 
   test('[ML20] can begin anew at its branch, when a person says so', async () => {
