@@ -44,8 +44,8 @@ call, which on the small table is done once. A ratio over 1 ms calls also moves 
 little in memory, where two cores give 0.5 to 0.6 at best (docs/decisions/0012). An agent's first call is mostly Node starting (runner, agent) and the MCP
 client being loaded; the agent started by hand has most of that as well.`,
 
-  line: `Against a loop that does the same five commands of git and one shell, and looks at nothing. A merge here is thirteen: where branch, remote and line are,
-what both commits are, whether it has landed before, what keeps the built commit from being collected, a clean checkout for the checks, whether the
+  line: `Against a loop that does the same five commands of git and one shell, and looks at nothing. A merge here is seventeen: where branch, remote and line are,
+what both commits are, whether it has landed before, what keeps the built commit from being collected (three to pack it, docs/decisions/0026), a clean checkout for the checks, whether the
 person's own checkout is clean and what would be changed in it. From a daemon of 150 MB each takes 8 to 10 ms, about 3 of them the fork itself (a
 quarter of the samples). The checks outlive a kill of the daemon, so they are a runner: 75 to 85 ms for \`true\`, most of it Node starting. Together
 some 190 ms, which is the same for checks that take a minute; only checks that take no time at all show it. What the profile led to: each landing

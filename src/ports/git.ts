@@ -237,14 +237,14 @@ export interface Git {
    * merge commit when both went on.
    */
   line(of: LineOf): Promise<LineHead>
-  /** Keeps a commit that was handed in from being collected, wherever its branch goes. Under one name there is one; null lets it go. */
+  /** Keeps a commit that was handed in from being collected, wherever its branch goes, until something lands under its name. Null lets it go. */
   keep(repo: string, name: string, commit: string | null): Promise<void>
   /** One commit on top of `onto`, away from every checkout. `.signalbox/` stays as `onto` has it. Moves only what keeps it. */
   build(build: Build): Promise<Built>
   /**
    * Moves the line from one commit to another by compare-and-swap; also true when an earlier attempt did. False when the line
-   * stands elsewhere, or when the target was moved by somebody meanwhile: look at the line, and build again. All of it can be read
-   * then, or the line is where it was and it throws `damaged`.
+   * stands elsewhere, or when the target was moved by somebody meanwhile: look at the line, and build again. What cannot be read
+   * does not land: `damaged`.
    */
   land(of: LineOf, from: string, to: string, keep: string): Promise<boolean>
   /** By compare-and-swap where the target is checked out nowhere, by a fast-forward in a clean checkout; else it stays behind. */

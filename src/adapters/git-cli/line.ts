@@ -183,7 +183,8 @@ async function landedBefore(repo: Repo, { commit, trailers, onto }: Pick<Build, 
     if (!first || others.some((other) => other !== commit)) continue
     const again = await workOn(repo, commit, first)
     if (!('tree' in again) || again.tree !== one.tree) continue
-    await packs.requireWhole(repo, one.commit, first)
+    const damage = await packs.kept(repo, one.commit, first)
+    if (damage !== undefined) throw damaged(one.commit, damage)
     return { before: one.commit, edges }
   }
   return { before: undefined, edges }
@@ -256,7 +257,10 @@ export async function land(
   { seen, packs }: Remembered,
   lockWaitMs: number,
 ): Promise<boolean> {
-  const [target, line, kept, none] = [`refs/heads/${of.target}`, lineRef(of.target), keptRef(keep), '0'.repeat(from.length)]
+  const damage = await packs.kept(repo, to, from)
+  if (damage !== undefined) throw damaged(`What was to land on ${of.target}`, damage)
+  const [target, line, none] = [`refs/heads/${of.target}`, lineRef(of.target), '0'.repeat(from.length)]
+  const [kept, handedIn] = [keptRef(keep), handedInRef(keep)]
   const known = seen.get(keyOf(repo, of))
   let local = known?.head === from ? known.local : from
   let failed = ''
@@ -265,12 +269,10 @@ export async function land(
       [target, `verify ${target} ${local ?? none}`],
       [line, `update ${line} ${to} ${from}`],
       [kept, `delete ${kept}`],
+      [handedIn, `delete ${handedIn}`],
     ]
     const refused = await moveRefs(repo, moves, lockWaitMs)
     if (refused === undefined) {
-      const damage = await packs.damageIn(repo, to, from)
-      if (damage !== undefined) await moveRefs(repo, [[line, `update ${line} ${from} ${to}`]], lockWaitMs)
-      if (damage !== undefined) throw damaged(`What was to land on ${of.target}`, damage)
       seen.set(keyOf(repo, of), { head: to, local })
       return true
     }
@@ -287,7 +289,7 @@ export async function land(
 }
 
 export async function keep(repo: Repo, name: string, commit: string | null, lockWaitMs: number): Promise<void> {
-  const ref = `refs/signalbox/handed-in/${name}`
+  const ref = handedInRef(name)
   const refused = await moveRefs(repo, [[ref, commit ? `update ${ref} ${commit}` : `delete ${ref}`]], lockWaitMs)
   if (refused !== undefined) throw new GitRefusal('failed', `${ref} cannot be written in ${repo.cwd}: ${refused}`)
 }
@@ -312,6 +314,10 @@ function missing(repo: Repo, { target }: LineOf): GitRefusal {
 
 export function keyOf(repo: Repo, { target }: LineOf): string {
   return `${repo.common}\0${target}`
+}
+
+function handedInRef(name: string): string {
+  return `refs/signalbox/handed-in/${name}`
 }
 
 export function keptRef(keep: string): string {

@@ -20,44 +20,43 @@ export class Packs {
   /** By the commit. */
   readonly #known = new Map<string, string>()
 
-  /** All that a commit has and the others have not. What is wrong with it, when something is: it was collected before, or is not what its id says. */
+  /**
+   * All that a commit has and others have not. What is wrong with it, when something is: it was collected before, or its content is
+   * not what its id says. Git does not look at that when it reads an object, but who makes an index of a pack has to.
+   */
   async keep(repo: Repo, commit: string, ...others: string[]): Promise<string | undefined> {
     const input = [commit, ...others.map((other) => `^${other}`), ''].join('\n')
-    const { stdout, failed } = await repo.piped(['pack-objects', '--revs', '--stdout', '--quiet', '--window=0'], input, [
-      'index-pack',
-      '--stdin',
-      `--keep=${OURS}`,
+    const [listed, made] = await Promise.all([
+      repo.tried(['rev-list', '--objects', '--no-object-names', '--stdin'], { input }),
+      repo.piped(['pack-objects', '--revs', '--stdout', '--quiet', '--window=0'], input, [
+        'index-pack',
+        '--stdin',
+        '--index-version=2',
+        `--keep=${OURS}`,
+      ]),
     ])
-    const name = /^(?:keep|pack)\t([0-9a-f]+)$/m.exec(stdout.toString())?.[1]
+    const name = /^(?:keep|pack)\t([0-9a-f]+)$/m.exec(made.stdout.toString())?.[1]
+    const failed = listed.failed ?? made.failed
     if (failed !== undefined || !name) return failed ?? 'git has packed nothing'
+    const index = join(repo.objects, 'pack', `pack-${name}.idx`)
+    const bytes = await plainFile(index, MOST_INDEX_BYTES)
+    const packed = new Set(bytes ? idsIn(bytes, commit.length / 2) : [])
+    const wrong = listed.stdout
+      .toString()
+      .split('\n')
+      .find((id) => id && !packed.has(id))
+    if (wrong) return `${wrong} is not what its id says`
     if (this.#known.size >= MOST_KNOWN) this.#known.clear()
-    this.#known.set(commit, join(repo.objects, 'pack', `pack-${name}.idx`))
+    this.#known.set(commit, index)
     return undefined
   }
 
-  /** What is wrong with all that a commit has and another has not. Git itself does not look whether a content is what its id says. */
-  async damageIn(repo: Repo, commit: string, other: string): Promise<string | undefined> {
-    const { stdout, failed } = await repo.tried(['rev-list', '--objects', '--no-object-names', commit, '--not', other])
-    if (failed !== undefined) return failed
-    const packed =
-      (await this.#packed(commit)) ?? ((await this.keep(repo, commit, other)) === undefined ? await this.#packed(commit) : undefined)
-    const [wrong] = stdout
-      .toString()
-      .split('\n')
-      .filter((id) => id && !packed?.has(id))
-    return wrong && `${wrong} is not there, or is not what its id says`
-  }
-
-  async requireWhole(repo: Repo, commit: string, other: string): Promise<void> {
-    const damage = await this.damageIn(repo, commit, other)
-    if (damage !== undefined) throw damaged(commit, damage)
-  }
-
-  /** Who packs a pack has read every object, and its index says what each of them is. */
-  async #packed(commit: string): Promise<Set<string> | undefined> {
+  /** The same, when it may have been done before. */
+  async kept(repo: Repo, commit: string, other: string): Promise<string | undefined> {
     const index = this.#known.get(commit)
-    const bytes = index && (await plainFile(index, MOST_INDEX_BYTES).catch(() => undefined))
-    return bytes ? new Set(idsIn(bytes, commit.length / 2)) : undefined
+    const files = index ? [index, index.replace(/idx$/, 'pack')] : []
+    const there = await Promise.all(files.map(exists))
+    return there.length && !there.includes(false) ? undefined : this.keep(repo, commit, other)
   }
 }
 
@@ -67,7 +66,9 @@ export function damaged(what: string, damage: string): GitRefusal {
 
 /** The second version of a pack's index: a head of 8 bytes, 256 counts of which the last is that of all, then the ids in order. */
 function* idsIn(index: Buffer, bytes: number): Generator<string> {
-  const [first, count] = [8 + 256 * 4, index.readUInt32BE(8 + 255 * 4)]
+  const first = 8 + 256 * 4
+  if (index.length < first) return
+  const count = Math.min(index.readUInt32BE(first - 4), Math.floor((index.length - first) / bytes))
   for (let n = 0; n < count; n++) yield index.subarray(first + n * bytes, first + (n + 1) * bytes).toString('hex')
 }
 
@@ -88,7 +89,7 @@ export async function sweepPacks(repo: Repo): Promise<void> {
     const ids = bytes ? [...idsIn(bytes, (name.length - 'pack-'.length) / 2)] : []
     const loose = await Promise.all(ids.map((id) => exists(join(repo.objects, id.slice(0, 2), id.slice(2)))))
     // The index first: without it git does not look for the pack.
-    const files = bytes && loose.every(Boolean) ? [`${name}.idx`, `${name}.pack`, `${name}.rev`, file] : [file]
+    const files = loose.length && loose.every(Boolean) ? [`${name}.idx`, `${name}.pack`, `${name}.rev`, file] : [file]
     for (const one of files) await rm(join(folder, one), { force: true })
   }
 }

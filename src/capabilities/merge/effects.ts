@@ -107,7 +107,7 @@ class Passage {
 
   async go(): Promise<void> {
     const { git } = this.#ctx.ports
-    const { id, head_commit } = this.#merge
+    const { task_id: keep, head_commit } = this.#merge
     const from = (await workOf(this.#ctx.view, this.#merge.task_id))?.base_commit ?? undefined
     const said = await this.#said()
     if (!said) return this.#withdraw()
@@ -118,8 +118,9 @@ class Passage {
       const before = this.#merge.state === 'checking' && this.#merge.built_on === at.head ? this.#merge.built : null
       const built = before
         ? { result: 'built' as const, commit: before }
-        : await git.build({ line: this.#line, commit: head_commit, onto: at.head, from, keep: id, method: this.#how.method, ...said })
+        : await git.build({ line: this.#line, commit: head_commit, onto: at.head, from, keep, method: this.#how.method, ...said })
       if (built.result === 'conflict') return this.#tell('merge_conflict', { files: built.files.slice(0, MOST_FILES) })
+      if (built.result === 'nothing' || built.result === 'landed') await git.keep(this.#line.repo, keep, null)
       if (built.result === 'nothing') return this.#landed(at.head, false)
       if (built.result === 'landed') return this.#landed(built.commit, true)
       if (!before) await this.#stopEarlier()
@@ -130,7 +131,7 @@ class Passage {
       // Closed, deleted or moved while the checks ran: it is wanted no more.
       if (!(await this.#said())) return this.#withdraw()
       if (this.#repo.checks) await this.#tell('merge_passed', { commit: built.commit, checks: this.#repo.checks })
-      if (await git.land(this.#line, at.head, built.commit, id)) return this.#landed(built.commit, true)
+      if (await git.land(this.#line, at.head, built.commit, keep)) return this.#landed(built.commit, true)
     }
     throw new Error(`${this.#line.target} was moved ${MOST_MOVES} times while this was checked.`)
   }

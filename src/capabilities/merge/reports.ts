@@ -3,7 +3,7 @@ import { refuse } from '../../kernel/error.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { mailStore, sendLetter } from '../mail/index.ts'
 import { projectStore } from '../project/index.ts'
-import { keepCommit, prMerged, prStore, reviewStore } from '../review/index.ts'
+import { prMerged, prStore, reviewStore } from '../review/index.ts'
 import { about, handleOf, isDuty, type Status, type TaskRow, taskStore, transition } from '../task/index.ts'
 import { worksOf } from '../work/index.ts'
 import { back } from './rules.ts'
@@ -57,7 +57,6 @@ export const landed = defineTool({
     await reviewStore(ctx.tx).update(merge.review_id, { outcome: 'merged', merge_commit: own, reason })
     await mergePr(ctx, task, commit)
     if (task.status !== 'DONE' && task.deleted_at === null) await transition(ctx, task, 'DONE', null)
-    keepCommit(ctx, task.id)
     const rebase_requests = moved ? await askToRebase(ctx, merge, task) : 0
     ctx.emit(mergeLanded(...aboutMerge(merge, task, { commit, rebase_requests })))
     return {}

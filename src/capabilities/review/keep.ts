@@ -9,7 +9,7 @@ const MANY = 100
 /** A lock that somebody holds may be free by then. */
 const REFUSALS = 4
 
-/** What was handed in last, or approved, stays wherever its worker moves the branch, until it has landed. */
+/** What was handed in last, or approved, stays wherever its worker moves the branch. It is let go where it lands. */
 export const keepHandedIn = defineEffect({
   type: 'review.keep',
   payload: z.strictObject({ task_id: z.string() }),
@@ -21,9 +21,9 @@ export const keepHandedIn = defineEffect({
     const work = await workOf(ctx.view, task_id)
     const commit = round?.head_commit ?? round?.handed_in
     const place = work && (await placeOf(ctx.view, work))
-    if (!round || !commit || !place) return
+    if (!round || !commit || !place || round.outcome === 'merged') return
     try {
-      await ctx.ports.git.keep(place.repo, task_id, round.outcome === 'merged' ? null : commit)
+      await ctx.ports.git.keep(place.repo, task_id, commit)
     } catch (error) {
       // Whoever merges it says what is missing.
       if (!(error instanceof GitRefusal) || (error.reason === 'busy' && ctx.attempt < REFUSALS)) throw error
@@ -31,7 +31,6 @@ export const keepHandedIn = defineEffect({
   },
 })
 
-/** Or lets go of it, when it has landed. */
 export function keepCommit(ctx: RunContext, task_id: string): void {
   ctx.enqueue(keepHandedIn({ task_id }, { queue: `keep:${task_id}` }))
 }
