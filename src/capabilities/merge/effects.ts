@@ -59,20 +59,23 @@ export const followLine = defineEffect({
     const repo = await projectStore(ctx.view).repo(repo_id)
     const line = await mergeStore(ctx.view).line(repo_id, target)
     if (!repo || !line) return
-    const followed = await follow(ctx, lineOf(repo, line))
+    const followed = await follow(ctx, lineOf(repo, line), 'with what people committed')
     const head = (await ctx.ports.git.inspect(repo.path))?.head ?? null
     await ctx.report('line_follows', { repo_id, target, request, head, ...followed })
   },
 })
 
 /** What has landed has landed, whatever keeps the branch from following it. */
-async function follow(ctx: EffectContext, line: LineOf): Promise<{ behind: number; reason: string | null }> {
+async function follow(
+  ctx: EffectContext,
+  line: LineOf,
+  how?: 'with what people committed',
+): Promise<{ behind: number; reason: string | null }> {
   try {
     const { git } = ctx.ports
-    let followed = await git.follow(line)
-    // What people committed after the last landing is taken in now: else branch and line stay apart until something else lands.
-    if (followed.state === 'behind' && followed.why === 'moved' && (await git.line(line)).state === 'ready')
-      followed = await git.follow(line)
+    // Else branch and line would stay apart until something else lands.
+    if (how) await git.line(line)
+    const followed = await git.follow(line)
     return followed.state === 'even' ? { behind: 0, reason: null } : { behind: followed.by, reason: followed.message.slice(0, 2_000) }
   } catch (error) {
     if (!(error instanceof GitRefusal)) throw error

@@ -317,6 +317,9 @@ describe('what lands', () => {
     await at.app.owner.call('repo_sync', { repo_id: at.repo })
     expect([at.files('main'), at.git(at.top, 'show', 'main:a.txt')]).toEqual([['a.txt', 'one.txt', 'two.txt'], 'mine again'])
     expect(at.git(at.top, 'rev-parse', 'main')).toBe(at.git(at.top, 'rev-parse', LINE))
+    at.git(at.top, 'commit', '-q', '--allow-empty', '-m', 'theirs alone')
+    await at.app.owner.call('repo_sync', { repo_id: at.repo })
+    expect(at.git(at.top, 'rev-parse', LINE)).toBe(at.git(at.top, 'rev-parse', 'main'))
   })
 
   test('[V7] is what was handed in: what was committed later is approved only by name', async () => {
