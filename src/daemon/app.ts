@@ -150,10 +150,10 @@ export async function createApp(options: AppOptions): Promise<App> {
     },
   })
 
-  feed.subscribe((events) => {
-    // The call that changed it has seen to that here; this is for a change that another daemon committed.
-    if (events.some((event) => event.type === settingChanged.type)) settings.reload(engine.view).catch(() => {})
-  })
+  // The call that changed it has seen to that here; this is for a change that another daemon committed.
+  feed.beforeTelling = async (events) => {
+    if (events.some((event) => event.type === settingChanged.type)) await settings.reload(engine.view)
+  }
   engine.onChange?.(() => void feed.pump())
   await effects.start((claim) =>
     react({ types: registry.effects, view: engine.view, ports, report: (id, tool, input) => report(kernel, id, tool, input) }, claim),

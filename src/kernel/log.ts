@@ -86,6 +86,9 @@ export class Feed {
     return new Feed(ledger, storage, await ledger.head(storage.view))
   }
 
+  /** Who is told of a change finds it in force. What fails here is tried again, as is a look at the log that fails. */
+  beforeTelling: (events: LoggedEvent[]) => Promise<void> = async () => {}
+
   get head(): Cursor {
     return this.#head
   }
@@ -131,6 +134,7 @@ export class Feed {
       const { events, heldBack } = await this.#ledger.news(this.#storage.view, this.#head, PAGE)
       const last = events.at(-1)
       if (!last) return heldBack
+      await this.beforeTelling(events)
       this.#head = last.cursor
       for (const listener of this.#listeners) listener(events)
       if (events.length < PAGE) return heldBack
