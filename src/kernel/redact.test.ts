@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import { fc } from '../testing/property.ts'
 import { describe, expect, test } from 'vitest'
 import { auditJson, redact, redactScreen, redactText, withoutSecrets } from './redact.ts'
 import { canonicalJson } from './text.ts'

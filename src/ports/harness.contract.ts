@@ -1,5 +1,5 @@
 import { basename } from 'node:path'
-import fc from 'fast-check'
+import { fc } from '../testing/property.ts'
 import { describe, expect, test } from 'vitest'
 import { Driven, launchOf, type Recording, replay, type Scene } from '../testing/harness.ts'
 import { type Harness, HarnessEvent, type HarnessState, METERS, MOST_TEXT } from './harness.ts'

@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import { fc } from '../../testing/property.ts'
 import { describe, expect, onTestFinished } from 'vitest'
 import { createHost } from '../../daemon/host.ts'
 import { type Caller, openTestApp, type TestApp, test } from '../../testing/app.ts'
