@@ -39,7 +39,14 @@ const sqlite = {
 }
 
 /** Daemons, browsers and agents as processes of their own. */
-const whole = { ...common, name: 'whole', include: ['test/**/*.test.ts'], exclude: sqlite.exclude, globalSetup: sqlite.globalSetup }
+const whole = {
+  ...common,
+  ...shared,
+  name: 'whole',
+  include: ['test/**/*.test.ts'],
+  exclude: sqlite.exclude,
+  globalSetup: sqlite.globalSetup,
+}
 
 const postgres = {
   ...common,

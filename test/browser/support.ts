@@ -128,7 +128,8 @@ export const test = base.extend<Fixtures>({
       await use(browser)
       await browser.close()
     },
-    { scope: 'file' },
+    // A visitor has a context of its own; to start a browser takes a second of the processor.
+    { scope: 'worker' },
   ],
   daemon: [
     // biome-ignore lint/correctness/noEmptyPattern: see above
