@@ -60,7 +60,7 @@ const withoutPostgres = (process.env.SIGNALBOX_TEST_WITHOUT ?? '').split(',').in
 
 export default defineConfig({
   test: {
-    maxWorkers: 3,
+    maxWorkers: 4,
     sequence: { sequencer: LongestFirst },
     projects: [sqlite, whole, ...(withoutPostgres ? [] : [postgres])].map((test) => ({ test })),
   },
