@@ -24,7 +24,7 @@ class Ground {
     this.write(this.top, 'a.txt', 'one\n')
     this.commit(this.top)
     this.git = this.another()
-    this.place = { repo: this.top, path: this.git.placeFor('web', 'task-1'), branch: 'signalbox/task-1' }
+    this.place = { repo: this.top, path: this.git.placeFor({ repo_handle: 'web', name: 'task-1' }), branch: 'signalbox/task-1' }
     await this.git.add({ ...this.place, base: 'main', strategy: 'local' })
     this.write(this.place.path, 'b.txt', 'b\n')
     this.commit(this.place.path)

@@ -85,7 +85,7 @@ class Ground {
   }
 
   place(name = 'task-1', more: Partial<NewPlace> = {}): NewPlace {
-    const path = this.git.placeFor('web', name)
+    const path = this.git.placeFor({ repo_handle: 'web', name })
     return { repo: this.top, path, branch: `signalbox/${name}`, base: 'main', strategy: 'remote', ...more }
   }
 
@@ -567,7 +567,7 @@ describe('an untrusted repository', () => {
       await refusal(ground.git.restore(place, name, 'T-1'))
       await refusal(ground.git.remove({ ...place, path: name }, 'T-1'))
       expect(await ground.git.inspect(name)).toBeUndefined()
-      expect(() => ground.git.placeFor('web', name)).toThrow(GitRefusal)
+      expect(() => ground.git.placeFor({ repo_handle: 'web', name })).toThrow(GitRefusal)
     }
     expect(ground.run('for-each-ref')).toBe(before)
     for (const path of ['--output=x', ':(top)*', '-'])

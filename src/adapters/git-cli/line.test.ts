@@ -160,7 +160,9 @@ describe('a line', () => {
     const landed = await ground.ahead()
     const place = { repo: ground.top, base: 'main', strategy: 'local' as const }
     const add = (name: string) =>
-      ground.git.add({ ...place, path: ground.git.placeFor('web', name), branch: `signalbox/${name}` }).then(({ base }) => base)
+      ground.git
+        .add({ ...place, path: ground.git.placeFor({ repo_handle: 'web', name }), branch: `signalbox/${name}` })
+        .then(({ base }) => base)
     expect(await add('t2')).toBe(landed)
     const theirs = ground.commit(ground.top, { 'b.txt': 'mine' })
     expect(await add('t3')).toBe(theirs)
@@ -231,7 +233,7 @@ describe('what is built', () => {
       '-m',
       'x',
     )
-    const place = { repo: ground.top, path: ground.git.placeFor('web', 't1'), branch: 'signalbox/t1' }
+    const place = { repo: ground.top, path: ground.git.placeFor({ repo_handle: 'web', name: 't1' }), branch: 'signalbox/t1' }
     const shown = async () => (await ground.git.diff(place, { from: ground.tip('main'), bytes: 10_000 })).text
     const before = await shown()
     const [blob, other] = [ground.tip(`${good}:x.txt`), ground.tip(`${evil}:x.txt`)]

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { isAbsolute, join, normalize, sep } from 'node:path'
-import { GitRefusal, type LineOf, type NewBranch, type Place } from '../../ports/git.ts'
+import { GitRefusal, type LineOf, type NewBranch, type Place, type PlaceName } from '../../ports/git.ts'
 
 /** What git accepts as a branch, less what it reads as an option or as an expression over revisions. */
 const BRANCH = /^(?![-/.])(?!@$)(?!.*(?:\.\.|@\{|\/\/|\/\.|\.lock(?:\/|$)|[\s~^:?*[\\]))[^\p{Cc}]{1,200}(?<!\/|\.)$/u
@@ -55,8 +55,8 @@ export function checkRescue(ref: string): string {
   return ref
 }
 
-export function placeUnder(root: string, repo: string, name: string): string {
-  return join(root, checkWord(repo), checkWord(name))
+export function placeUnder(root: string, { repo_handle, name }: PlaceName): string {
+  return join(root, checkWord(repo_handle), checkWord(name))
 }
 
 /** Apart from the places: the repository is known by its path alone. */

@@ -7,7 +7,7 @@ import { type LineGround, test } from '../../testing/line-ground.ts'
 
 const placeOf = (ground: LineGround, name: string): Place => ({
   repo: ground.top,
-  path: ground.git.placeFor('web', name),
+  path: ground.git.placeFor({ repo_handle: 'web', name }),
   branch: `signalbox/${name}`,
 })
 

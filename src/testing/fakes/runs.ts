@@ -1,5 +1,18 @@
 import { z } from 'zod'
-import type { Build, Built, Delivery, Followed, Git, LineHead, LineOf, NewBranch, Place, Rebased, WorkState } from '../../ports/git.ts'
+import type {
+  Build,
+  Built,
+  Delivery,
+  Followed,
+  Git,
+  LineHead,
+  LineOf,
+  NewBranch,
+  Place,
+  PlaceName,
+  Rebased,
+  WorkState,
+} from '../../ports/git.ts'
 import type { Harness, HarnessEvent, Harnesses } from '../../ports/harness.ts'
 import type { Batch, Exit, Frame, Input, Runner, RunSpec } from '../../ports/runner.ts'
 import { type Deferred, deferred } from '../signals.ts'
@@ -153,8 +166,8 @@ export class FakeGit implements Git {
   async inspect(path: string) {
     return { top: path, branch: 'main', branches: ['main'], remote: null, head: 'a'.repeat(40) }
   }
-  placeFor(repo: string, name: string) {
-    return `/worktrees/${repo}/${name}`
+  placeFor({ repo_handle, name }: PlaceName) {
+    return `/worktrees/${repo_handle}/${name}`
   }
   async add({ path }: { path: string }) {
     this.added.push(path)
