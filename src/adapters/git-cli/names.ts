@@ -7,6 +7,7 @@ const BRANCH = /^(?![-/.])(?!@$)(?!.*(?:\.\.|@\{|\/\/|\/\.|\.lock(?:\/|$)|[\s~^:
 const REF = /^refs\/[A-Za-z]/
 const COMMIT = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/
 const WORD = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$/
+const PART = /^[A-Za-z0-9._-]{1,100}$/
 const RESCUES = 'refs/signalbox/rescue/'
 
 export function checkBranch(branch: string): string {
@@ -71,6 +72,13 @@ export function checkPlace(root: string, place: Place): void {
   checkPath(place.repo)
   checkPath(place.path)
   if (!place.path.startsWith(root + sep)) throw new GitRefusal('invalid', `${place.path} is not below ${root}, where worktrees are kept.`)
+}
+
+/** Of a file, below a folder. */
+export function checkDelivered(path: string): void {
+  const parts = path.split('/')
+  const plain = parts.length > 1 && parts.every((part) => PART.test(part) && part !== '.' && part !== '..' && part.toLowerCase() !== '.git')
+  if (!plain) throw new GitRefusal('invalid', `${JSON.stringify(path)} is not a plain path below a folder.`)
 }
 
 export function checkPath(path: string): void {

@@ -45,14 +45,6 @@ describe('a rebase', () => {
     ground.isSound()
   })
 
-  test('[GR1] goes to the branch alone where the worktree is gone', async ({ ground }) => {
-    const { place, onto } = await behind(ground)
-    await ground.git.remove(place, 'task')
-    expect(await ground.git.rebase(place, onto, 'task')).toMatchObject({ result: 'rebased' })
-    expect(commits(ground, onto, place)).toEqual(['Bea first', 'ann work'])
-    expect(existsSync(place.path)).toBe(false)
-  })
-
   test('[GR2] names the files of a conflict, and moves nothing', async ({ ground }) => {
     const { place, head, onto } = await behind(ground, { 'a.txt': 'eins\ntwo\nthree\nfour\nfive\n', 'd.txt': 'changed\n' })
     const before = ground.seen(place.path)

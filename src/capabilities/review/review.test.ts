@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished } from 'vitest'
 import { type Caller, openTestApp, type TestApp, test } from '../../testing/app.ts'
-import { FakeGit } from '../../testing/fakes/runs.ts'
+import { FakeGit } from '../../testing/fakes/git.ts'
 import { until } from '../../testing/signals.ts'
 import { WorkGround } from '../../testing/work.ts'
 
