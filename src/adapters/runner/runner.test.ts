@@ -1,7 +1,18 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
@@ -255,6 +266,24 @@ describe.skipIf(!hasNamespaces)('in a namespace, which this machine has', () => 
     await until(() => running(unmarked))
     await daemon().stop(run, 'stopped', 0)
     expect(running(unmarked)).toBe(false)
+  })
+
+  test('[R9] a signal that comes before the agent is in its namespace waits for it', async () => {
+    const [bin, gate] = [mkdtempSync(join(base, 'bin-')), join(base, 'gate')]
+    execFileSync('mkfifo', [gate])
+    const real = execFileSync('sh', ['-c', 'command -v unshare']).toString().trim()
+    // Only where it is to keep an agent: to find out what the machine can do, it is run without a marker.
+    const slow = `#!/bin/sh\n[ -z "$SIGNALBOX_RUN" ] || read go < ${gate}\nexec ${real} "$@"\n`
+    writeFileSync(join(bin, 'unshare'), slow, { mode: 0o755 })
+    const runner = daemon({ env: { ...process.env, PATH: `${bin}:${process.env.PATH}` } })
+    const run = newRun()
+    await runner.start(run, { ...PLAIN, argv: ['sleep', '1000'] })
+    const sent = runner.send(run, { seq: 1, signal: 'SIGINT' })
+    // Answered when the signal has been taken up too.
+    expect(await runner.send(run, { seq: 2, data: 'x' })).toBe(false)
+    appendFileSync(gate, '\n')
+    expect(await sent).toBe(true)
+    expect((await told(runner, run)).exit).toMatchObject({ reason: 'exited', signal: 'SIGINT' })
   })
 
   test('[R6] a killed runner takes the tree along without anybody looking', async () => {
