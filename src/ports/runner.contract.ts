@@ -12,6 +12,8 @@ export interface RunnerUnderTest {
   /** One line. */
   prints(run: string, text: string): void
   ends(run: string, code: number): void
+  /** Whether one was begun and is there. */
+  hasAgent(run: string): boolean
 }
 
 const NO_RUNS = ['../x', 'a/b', '', 'a b']
@@ -47,7 +49,7 @@ export function runnerContract(given: () => RunnerUnderTest): void {
 
   describe('a run', () => {
     test('[R1] is absent, prepared, running and ended, and has one agent however often it is started', async () => {
-      const { runner, later, run: fresh, agent, ends } = given()
+      const { runner, later, run: fresh, agent, ends, prints, hasAgent } = given()
       const run = fresh()
       const spec = agent(run)
       expect(await runner.look(run)).toEqual({ state: 'absent' })
@@ -57,6 +59,9 @@ export function runnerContract(given: () => RunnerUnderTest): void {
       const [one, other] = await Promise.all([runner.start(run, spec), later.start(run, spec)])
       expect([other, await runner.start(run, spec)]).toEqual([one, one])
       expect(await later.look(run)).toEqual({ state: 'running', ...one })
+      prints(run, 'one')
+      await told(runner, run, { upTo: 'one\n' })
+      expect(hasAgent(run)).toBe(true)
       ends(run, 3)
       const { exit } = await told(later, run)
       expect(exit).toMatchObject({ reason: 'exited', code: 3, signal: null })
@@ -66,7 +71,7 @@ export function runnerContract(given: () => RunnerUnderTest): void {
     })
 
     test('[R1] that is prepared and stopped never has an agent; of one that is absent nothing is left', async () => {
-      const { runner, later, run: fresh, agent } = given()
+      const { runner, later, run: fresh, agent, hasAgent } = given()
       const run = fresh()
       await expect(told(runner, run)).rejects.toThrow()
       expect(await runner.stop(run, 'stopped', 0)).toMatchObject({ reason: 'stopped', code: null, signal: null })
@@ -76,7 +81,7 @@ export function runnerContract(given: () => RunnerUnderTest): void {
       const exit = await runner.stop(run, 'budget', 0)
       expect(exit).toMatchObject({ reason: 'budget', code: null, signal: null })
       await later.start(run, agent(run))
-      expect(await later.look(run)).toEqual({ state: 'ended', exit })
+      expect([hasAgent(run), await later.look(run)]).toEqual([false, { state: 'ended', exit }])
       expect(await told(later, run)).toMatchObject({ out: '', exit })
       expect(await later.send(run, { seq: 1, data: 'x' })).toBe(false)
     })
@@ -170,6 +175,7 @@ export function runnerContract(given: () => RunnerUnderTest): void {
       }
       expect(await later.keep(run, 'token', again)).toBe('first')
       expect(await runner.keep(run, 'other', () => '')).toBe('')
+      expect(await later.keep(run, 'other', again)).toBe('')
       for (const name of NO_FILES)
         await expect(
           runner.keep(run, name, () => ''),

@@ -131,6 +131,7 @@ describe('the fake', () => {
     agent: (_run, stdin = 'closed') => ({ ...PLAIN, argv: ['agent'], stdin }),
     prints: (run, text) => runner.tell(run, `${text}\n`),
     ends: (run, code) => runner.exit(run, code),
+    hasAgent: (run) => runner.started.includes(run),
   }))
 })
 
@@ -150,6 +151,7 @@ describe('processes', () => {
     },
     prints: (run, text) => does(run, `print ${text}`),
     ends: (run, code) => does(run, `end ${code}`),
+    hasAgent: (run) => marked(run).length > 0,
   }))
 })
 
