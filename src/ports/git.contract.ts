@@ -230,6 +230,9 @@ export function gitContract(begin: () => GitUnderTest): void {
       expect(await git.state(place, first.base)).toMatchObject({ state: 'missing', head, ahead: 1, dirty: 0 })
       expect(await git.add(place)).toEqual({ base: first.base, head })
       expect([read(place.path, 'w.txt'), read(place.path, 'u.txt')]).toEqual(['work\n', undefined])
+      const taken = placeIn(shared, { branch: (await target()).target })
+      const own = shared.commitOn(taken.branch, { 'w.txt': 'by a person\n' })
+      expect(await git.add(taken)).toEqual({ base: first.base, head: own })
     })
 
     test('[G15] tells where it stands, and whether anything happened since', async () => {

@@ -65,13 +65,10 @@ export class FakeGit implements Git {
 
   async add(place: NewPlace) {
     const { checkout } = this.#at(place)
-    const [ref, beginning] = [head(place.branch), `refs/signalbox/base/${place.branch}`]
-    const known = this.repo.find(ref)
-    const base = this.repo.find(beginning) ?? this.#base(place)
-    if (!known) this.repo.refs.set(ref, base).set(beginning, base)
+    const base = this.#begin(place)
     if (checkout) requireFree(place, checkout)
     else {
-      this.repo.checkOut(place.path, ref)
+      this.repo.checkOut(place.path, head(place.branch))
       this.added.push(place.path)
     }
     return { base, head: this.repo.headAt(this.#present(place)) }
@@ -324,6 +321,18 @@ export class FakeGit implements Git {
     const chosen = localFirst ? (local ?? remote) : (remote ?? local)
     if (!chosen) throw missing(`the branch ${base}`)
     return line && this.repo.isAncestor(chosen, line) ? line : chosen
+  }
+
+  /** Where the branch of a place began; made there when it is not. */
+  #begin(place: NewPlace): string {
+    const [ref, beginning] = [head(place.branch), `refs/signalbox/base/${place.branch}`]
+    const branch = this.repo.find(ref)
+    const known = branch && this.repo.find(beginning)
+    if (known) return known
+    const base = this.#base(place)
+    if (branch) return this.repo.common(base, branch) ?? base
+    this.repo.refs.set(ref, base).set(beginning, base)
+    return base
   }
 
   /** `theirs` on top of `onto`, as `seen` has them both. */
