@@ -9,6 +9,12 @@ export interface RepoFacts {
   head: string | null
 }
 
+/** What a place is called: both are plain words, parts of a path. The handle of a repository, not where it is. */
+export interface PlaceName {
+  repo_handle: string
+  name: string
+}
+
 /** One task's own checkout: where it is, what it belongs to. */
 export interface Place {
   /** The top of the repository that it was made from. */
@@ -191,7 +197,7 @@ export interface Git {
   /** Undefined when the folder does not exist or is not inside a work tree. */
   inspect(path: string): Promise<RepoFacts | undefined>
   /** Where a place of that name is to be. Says nothing about whether it is there. */
-  placeFor(repo: string, name: string): string
+  placeFor(name: PlaceName): string
   /** Also when an earlier attempt made it, or only half of it. Refuses a path that holds anything else. */
   add(place: NewPlace): Promise<{ base: string; head: string }>
   /** Saves what is there, then takes the folder away. The branch stays. */

@@ -78,7 +78,7 @@ export class LineGround {
   }
 
   async place(name: string, from = 'main'): Promise<string> {
-    const path = this.git.placeFor('web', name)
+    const path = this.git.placeFor({ repo_handle: 'web', name })
     await this.git.add({ repo: this.top, path, branch: `signalbox/${name}`, base: from, strategy: 'local' })
     return path
   }

@@ -81,7 +81,7 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
 
   return {
     inspect: (path) => inspect(open, path),
-    placeFor: (repo, name) => placeUnder(root, repo, name),
+    placeFor: (name) => placeUnder(root, name),
     add: (place) =>
       at(place, async (repo) => {
         const base = await alone(turns, repo.common, lockWaitMs, () => register(repo, place, lockWaitMs))

@@ -2,7 +2,8 @@ import { test as base, describe, expect } from 'vitest'
 import type { LoggedEvent } from '../../kernel/event.ts'
 import { Caller, openTestApp, type TestApp } from '../../testing/app.ts'
 import { QUICK } from '../../testing/effects.ts'
-import { FakeGit, FakeRunner, fakeHarness, harnessesOf } from '../../testing/fakes/runs.ts'
+import { FakeGit } from '../../testing/fakes/git.ts'
+import { FakeRunner, fakeHarness, harnessesOf } from '../../testing/fakes/runs.ts'
 import { until } from '../../testing/signals.ts'
 
 interface Run {

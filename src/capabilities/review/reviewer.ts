@@ -2,8 +2,7 @@ import { z } from 'zod'
 import { type Refusal, refuse } from '../../kernel/error.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import type { LookContext, WatchContext } from '../../kernel/tool.ts'
-import { projectStore } from '../project/index.ts'
-import { workOf } from '../work/index.ts'
+import { workOf, workPlan, worktreePath } from '../work/index.ts'
 import { type ReviewRow, reviewStore } from './store.ts'
 import '../../ports/git.ts'
 import '../../ports/harness.ts'
@@ -78,7 +77,6 @@ export async function reviewerThere(ctx: WatchContext, round: ReviewRow): Promis
 
 async function pathOf(ctx: WatchContext, task: string): Promise<string> {
   const work = await workOf(ctx.view, task)
-  const repo = work && (await projectStore(ctx.view).repo(work.repo_id))
-  if (!repo) throw new Error(`the reviewer on ${task} has no work`)
-  return work.path ?? ctx.ports.git.placeFor(repo.path, work.name)
+  if (!work) throw new Error(`the reviewer on ${task} has no work`)
+  return worktreePath(ctx.ports.git, await workPlan(ctx.view, work))
 }

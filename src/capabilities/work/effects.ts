@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { defineEffect, type EffectContext } from '../../kernel/effect.ts'
 import type { RunContext } from '../../kernel/tool.ts'
 import { GitRefusal, type NewPlace, type Rescue } from '../../ports/git.ts'
-import { workPlan } from './plan.ts'
+import { workPlan, worktreePath } from './plan.ts'
 import { whoUses } from './rules.ts'
 import { WorkPlan } from './schema.ts'
 import { type WorkRow, workStore } from './store.ts'
@@ -69,10 +69,11 @@ async function telling(ctx: EffectContext, plan: WorkPlan, what: string, request
   }
 }
 
-function placeFor(ctx: EffectContext, { repo, repo_handle, name, path, branch, base, base_from, strategy }: WorkPlan): NewPlace {
+function placeFor(ctx: EffectContext, plan: WorkPlan): NewPlace {
+  const { repo, branch, base, base_from, strategy } = plan
   // What was merged into a branch of ours is on no remote yet.
   const from = base_from ? ('local' as const) : strategy
-  return { repo, path: path ?? ctx.ports.git.placeFor(repo_handle, name), branch, base, strategy: from }
+  return { repo, path: worktreePath(ctx.ports.git, plan), branch, base, strategy: from }
 }
 
 function told(rescue: Rescue | undefined) {

@@ -1,7 +1,7 @@
 import { type Refusal, refuse } from '../../kernel/error.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import type { RunContext } from '../../kernel/tool.ts'
-import type { BaseStrategy, Place } from '../../ports/git.ts'
+import type { BaseStrategy, Git, Place } from '../../ports/git.ts'
 import { takeTurn } from '../handle.ts'
 import { projectStore } from '../project/index.ts'
 import { epicOf, handleOf, type TaskRow, taskStore } from '../task/index.ts'
@@ -82,6 +82,11 @@ export async function placeOf(tx: Tx, row: WorkRow): Promise<Place | undefined> 
   const repo = await projectStore(tx).repo(row.repo_id)
   if (!repo) throw new Error(`work ${row.id} has no repository`)
   return row.path === null ? undefined : { repo: repo.path, path: row.path, branch: row.branch }
+}
+
+/** Where its worktree is, or will be. */
+export function worktreePath(git: Pick<Git, 'placeFor'>, { path, repo_handle, name }: WorkPlan): string {
+  return path ?? git.placeFor({ repo_handle, name })
 }
 
 /** What an effect takes along. */
