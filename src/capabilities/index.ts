@@ -7,7 +7,7 @@ import { escalation } from './escalation/index.ts'
 import { feedback, feedbackAttention, reviewerFacts } from './feedback/index.ts'
 import { aboutAgents, job, jobAttention, livingRun, whenPresenceChanges } from './job/index.ts'
 import { mail, presenceChanged as tellOfLetters, wakers } from './mail/index.ts'
-import { merge, reviewAttention } from './merge/index.ts'
+import { merge, reviewAttention, withdraw } from './merge/index.ts'
 import { project } from './project/index.ts'
 import { askForReviewers, closePr, pullRequestOf, review } from './review/index.ts'
 import { openSession, session, sessionAttention, terminalOf } from './session/index.ts'
@@ -45,7 +45,10 @@ askForEpics(epicFacts)
 askForPullRequests(pullRequestOf)
 askForReviewers(reviewerFacts)
 inUse.push(livingRun, openSession)
-whenTaskEnds.push((ctx, task) => closePr(ctx, task, task.closed_reason ?? 'Its task is gone.'))
+whenTaskEnds.push(
+  (ctx, task) => closePr(ctx, task, task.closed_reason ?? 'Its task is gone.'),
+  async (ctx, task) => void (await withdraw(ctx, task, task.deleted_at === null ? 'Its task was closed.' : 'Its task was deleted.')),
+)
 whenPresenceChanges.push(tellOfLetters)
 wakers.push(wakeAgent)
 

@@ -155,7 +155,11 @@ function another(task: TaskRow, { handed_in }: ReviewRow, head: string, wanted: 
 async function sendBack(ctx: RunContext, task: TaskRow, round: ReviewRow, feedback: string | undefined): Promise<Refusal | undefined> {
   if (!feedback) return refuse('INVALID_INPUT', 'What is to be changed? Give feedback.')
   if (round.decision === 'approve' && round.outcome === null)
-    return refuse('CONFLICT', `${handleOf(task)} was approved, and is being merged.`, { hint: 'Write another task for what is missing.' })
+    return refuse('CONFLICT', `${handleOf(task)} was approved, and is being merged.`, {
+      hint: 'Take it out of the merge line first, or write another task for what is missing.',
+      next_tool: 'merge_cancel',
+      next_arguments: { task_id: handleOf(task) },
+    })
   const decided = {
     decision: 'request_changes',
     decided_by: ctx.principal.id,

@@ -244,6 +244,22 @@ describe('a decision', () => {
     expect(line).toMatchObject({ behind: 1, behind_reason: expect.stringContaining('no room for') })
   })
 
+  base('[ML15] has landed, also when somebody takes it out of the line in the same moment', async () => {
+    let takeOut = async () => {}
+    const ground = await groundWith((real) => ({
+      land: async (...line) => {
+        await takeOut()
+        return real.land(...line)
+      },
+    }))
+    const work = await ground.handedIn('one.txt')
+    takeOut = () => ground.app.owner.call('merge_cancel', { task_id: work.task.id })
+    await ground.supervisor.call('review_decide', { task_id: work.task.id, decision: 'approve' }, { holdMs: 1 })
+    await until(async () => (await ground.app.events({ type: 'merge.landed' })).length === 1)
+    expect((await ground.app.owner.call('task_get', { task_id: work.task.id })).task.status).toBe('DONE')
+    expect((await ground.app.owner.call('merge_status', { task_id: work.task.id })).lines[0].ended).toMatchObject([{ state: 'landed' }])
+  })
+
   test('[V8] of what does not fit any more sends it back with the files', async ({ ground }) => {
     const { app } = ground
     const [one, two] = [await ground.handedIn('same.txt', 'one\n'), await ground.handedIn('same.txt', 'two\n')]

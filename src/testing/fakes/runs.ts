@@ -91,6 +91,7 @@ export class FakeRunner implements Runner {
 
   async forget(run: string): Promise<void> {
     this.runs.delete(run)
+    for (const key of this.kept.keys()) if (key.startsWith(`${run}/`)) this.kept.delete(key)
   }
 
   #run(id: string): FakeRun {

@@ -16,7 +16,7 @@ import { Who } from '../../../ui/kit/who.tsx'
 import { useAction, useMay, useTool } from '../../../ui/live.tsx'
 import type { TaskOnPage } from '../../../ui/panel.ts'
 import { feedbackOf, inOrder, placeOf } from './feedback.ts'
-import { Elapsed, Outcome, Retry, StateBadge } from './merge-entry.tsx'
+import { Elapsed, Outcome, Retry, StateBadge, TakeOut } from './merge-entry.tsx'
 import type { Line, Merge } from './words.ts'
 
 const LONGEST_TITLE = 200
@@ -292,6 +292,7 @@ function MergeOf({ task, round }: { task: TaskOnPage; round: Round }) {
           </span>
           <Standing line={line} merge={merge} />
           <Retry merge={merge} />
+          <TakeOut merge={merge} />
         </div>
         {line.held !== null && merge.position !== null && (
           <p className="refused">
