@@ -34,7 +34,15 @@ test('[X18] an effect reads a setting as it is now, and hears of events until it
       return () => listeners.delete(listener)
     },
   } as unknown as ReactorParts
-  const claim = { id: 'e', type: listening.type, payload: {}, attempt: 1, maxAttempts: 1, cutOff: false, signal: new AbortController().signal }
+  const claim = {
+    id: 'e',
+    type: listening.type,
+    payload: {},
+    attempt: 1,
+    maxAttempts: 1,
+    cutOff: false,
+    signal: new AbortController().signal,
+  }
   expect(await react(parts, claim)).toMatchObject({ state: 'failed' })
   expect(heard).toEqual(['a', 'b', 'b', 1, 2])
   expect(listeners.size).toBe(0)

@@ -6,10 +6,9 @@ import { takeTurn } from '../handle.ts'
 import { MergeId, TaskId } from '../ids.ts'
 import { reviewStore } from '../review/index.ts'
 import { about, handleOf, requireTask, type TaskRow } from '../task/index.ts'
-import { lineView } from './line.ts'
 import { checkMayDecide } from './rules.ts'
-import { LineView, mergeWithdrawn } from './schema.ts'
-import { isOpen, type LineRow, type MergeRow, mergeStore } from './store.ts'
+import { mergeWithdrawn } from './schema.ts'
+import { isOpen, type MergeRow, mergeStore } from './store.ts'
 
 export const cancel = defineTool({
   name: 'merge_cancel',
@@ -18,7 +17,7 @@ export const cancel = defineTool({
   input: z
     .strictObject({ task_id: TaskId.optional(), merge_id: MergeId.optional(), reason: text(500).optional() })
     .refine(({ task_id, merge_id }) => (task_id === undefined) !== (merge_id === undefined), 'name a task_id or a merge_id'),
-  output: z.strictObject({ message: z.string(), lines: z.array(LineView) }),
+  output: z.strictObject({ merge_id: z.string(), task_id: TaskId, message: z.string() }),
   example: { task_id: 'T-1', reason: 'Its checks hang.' },
   impact: 'write',
   profile: 'operator',
@@ -35,9 +34,8 @@ export const cancel = defineTool({
         next_tool: 'merge_status',
         next_arguments: { task_id: handle },
       })
-    const line = (await store.line(merge.repo_id, merge.target)) as LineRow
     const message = `${handle} is out of the merge line, and its checks are ended. It is still in REVIEW: try it again, approve it anew, or send it back.`
-    return { message, lines: [await lineView(ctx.tx, line)] }
+    return { merge_id: merge.id, task_id: task.id, message }
   },
 })
 

@@ -104,6 +104,15 @@ describe('what lands', () => {
     expect(at.files('main')).toEqual(['a.txt', 'left.txt', 'other.txt'])
   })
 
+  test('[ML17] comes with what the checks printed last, when it is red or the branch itself is', async () => {
+    const at = await ground('seq 100; test ! -e red.txt')
+    const red = await at.handedIn('red.txt')
+    const lines = Array.from({ length: 40 }, (_, n) => `${n + 61}`).join('\n')
+    expect(await at.approve(red)).toMatchObject({ status: 'red', log: lines, resume: false })
+    at.commit(at.top, 'red.txt', 'x')
+    expect(await at.approve(await at.handedIn('one.txt'))).toMatchObject({ status: 'pending', log: lines, resume: false })
+  })
+
   test('[ML3] is asked once more when it is red, so that a check that fails by chance blames nobody', async () => {
     const at = await ground()
     const flag = join(at.app.folder, 'failed-once')
@@ -158,7 +167,8 @@ describe('what lands', () => {
     await at.approve(one)
     expect(existsSync(join(at.top, 'one.txt'))).toBe(true)
     writeFileSync(join(at.top, 'a.txt'), 'mine, not committed')
-    expect(await at.approve(two)).toMatchObject({ status: 'merged' })
+    const behindNow = expect.stringMatching(/main is 1 behind.*a\.txt.*repo_sync web/)
+    expect(await at.approve(two)).toMatchObject({ status: 'merged', behind: 1, message: behindNow })
     expect(existsSync(join(at.top, 'two.txt'))).toBe(false)
     expect(readFileSync(join(at.top, 'a.txt'), 'utf8')).toBe('mine, not committed')
     const behind = await at.line()
@@ -166,11 +176,15 @@ describe('what lands', () => {
     const sync = () => at.app.owner.call('repo_sync', { repo_id: at.repo })
     expect(await sync()).toMatchObject({ branches: [{ target: 'main', behind: 1 }], message: expect.stringContaining('main is 1 behind') })
     // Who begins now begins with what has landed, not with what the branch has.
-    const third = await at.begun('third')
+    const third = await at.handedIn('third.txt')
     expect(existsSync(join(third.path, 'two.txt'))).toBe(true)
+    expect(await at.app.owner.call('merge_submit', { task_id: third.task.id })).toMatchObject({ behind: 1, message: behindNow })
+    await until(async () => (await at.line()).waiting.length === 0)
     at.git(at.top, 'checkout', '-q', '--', 'a.txt')
     expect(await sync()).toMatchObject({ branches: [{ behind: 0, reason: null }], message: 'Everything is up to date.' })
     expect(existsSync(join(at.top, 'two.txt'))).toBe(true)
+    const fourth = await at.handedIn('fourth.txt')
+    expect(await at.approve(fourth)).toMatchObject({ behind: 0, message: expect.not.stringContaining('behind') })
     expect(await at.line()).toMatchObject({ behind: 0, behind_reason: null })
   })
 
@@ -351,9 +365,15 @@ describe('checks that hang', () => {
     expect(checksLeft(at)).toEqual([])
     expect(at.files('main')).toEqual(['a.txt', 'two.txt'])
     expect(await at.task(work)).toMatchObject({ status: 'REVIEW', attention: 'human' })
-    expect(await at.app.owner.refused('merge_cancel', cancel)).toMatchObject({ code: 'CONFLICT', message: expect.stringContaining('taken out') })
+    expect(await at.app.owner.refused('merge_cancel', cancel)).toMatchObject({
+      code: 'CONFLICT',
+      message: expect.stringContaining('taken out'),
+    })
     expect(await at.approve(work)).toMatchObject({ status: 'merged' })
-    expect(await at.app.owner.refused('merge_cancel', cancel)).toMatchObject({ code: 'CONFLICT', message: expect.stringContaining('landed') })
+    expect(await at.app.owner.refused('merge_cancel', cancel)).toMatchObject({
+      code: 'CONFLICT',
+      message: expect.stringContaining('landed'),
+    })
   })
 
   test('[ML15] keep nobody from sending it back: the refusal names merge_cancel', async () => {

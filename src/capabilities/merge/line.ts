@@ -174,7 +174,7 @@ const WHY: Partial<Record<MergeRow['state'], string>> = {
   conflict: 'it conflicts, and its worker has to resolve that first',
 }
 
-export async function lineView(tx: Tx, line: LineRow): Promise<z.output<typeof LineView>> {
+async function lineView(tx: Tx, line: LineRow): Promise<z.output<typeof LineView>> {
   const store = mergeStore(tx)
   const { repo_id, target } = line
   const [waiting, ended] = [inOrder(await store.inLine(repo_id, target)), await store.ended(repo_id, target, MOST_ENDED)]

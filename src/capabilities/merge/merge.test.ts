@@ -222,7 +222,7 @@ describe('a decision', () => {
     await ground.supervisor.call('review_decide', { task_id: first.task.id, decision: 'approve' }, { holdMs: 1 })
     await begun.promise
     const pending = await ground.supervisor.call('review_decide', approve, { holdMs: 1 })
-    expect(pending).toMatchObject({ status: 'pending', merged: false, merge_commit: null })
+    expect(pending).toMatchObject({ status: 'pending', merged: false, merge_commit: null, resume: true })
     expect((await ground.supervisor.call('review_queue')).queue).toMatchObject([{ state: 'merging' }, { state: 'merging' }])
     expect((await app.owner.call('task_get', { task_id: work.task.id })).task.attention).toBe('merge')
     const changes = { task_id: work.task.id, decision: 'request_changes', feedback: 'x' }
@@ -264,7 +264,7 @@ describe('a decision', () => {
     const { app } = ground
     const [one, two] = [await ground.handedIn('same.txt', 'one\n'), await ground.handedIn('same.txt', 'two\n')]
     await ground.decide(one, 'approve')
-    expect(await ground.decide(two, 'approve')).toMatchObject({ status: 'conflict', merged: false, conflicts: ['same.txt'] })
+    expect(await ground.decide(two, 'approve')).toMatchObject({ status: 'conflict', merged: false, conflicts: ['same.txt'], log: null })
     const { task } = await app.owner.call('task_get', { task_id: two.task.id })
     expect(task.status).toBe('IN_PROGRESS')
     expect(task.notes.at(-1).body).toContain('same.txt')

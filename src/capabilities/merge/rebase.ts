@@ -35,6 +35,7 @@ export const rebaseWork = defineTool({
   }),
   example: { task_id: 'T-1' },
   impact: 'write',
+  outcome: ({ status }) => (status === 'pending' ? status : status === 'rebased' || status === 'even' ? 'done' : 'failed'),
   profile: 'operator',
   async run(ctx: RunContext, { task_id }: { task_id: string }) {
     const handedIn = await toDecide(ctx, task_id)

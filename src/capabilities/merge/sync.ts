@@ -26,6 +26,7 @@ export const syncRepo = defineTool({
   output: z.strictObject({ repo: RepoView, changed: z.boolean(), branches: z.array(Branch), message: z.string() }),
   example: { repo_id: 'web-shop' },
   impact: 'write',
+  outcome: ({ branches }) => (branches.some(({ behind }) => behind > 0) ? 'failed' : 'done'),
   profile: 'operator',
   async prepare(ctx, input) {
     const row = await projectStore(ctx.view).repo(input.repo_id)

@@ -108,7 +108,12 @@ export function TakeOut({ merge: { id, handle, position } }: { merge: Merge }) {
   const cancel = useAction('merge_cancel', { said: ({ message }) => message })
   if (position === null || !may('merge_cancel')) return null
   return (
-    <Button icon={X} aria-label={`Take out: the merge of ${handle}`} busy={cancel.isPending} onClick={() => cancel.mutate({ merge_id: id })}>
+    <Button
+      icon={X}
+      aria-label={`Take out: the merge of ${handle}`}
+      busy={cancel.isPending}
+      onClick={() => cancel.mutate({ merge_id: id })}
+    >
       Take out
     </Button>
   )

@@ -16,6 +16,7 @@ import { Who } from '../../../ui/kit/who.tsx'
 import { useAction, useMay, useTool } from '../../../ui/live.tsx'
 import type { TaskOnPage } from '../../../ui/panel.ts'
 import { feedbackOf, inOrder, placeOf } from './feedback.ts'
+import { Behind } from './lines.tsx'
 import { Elapsed, Outcome, Retry, StateBadge, TakeOut } from './merge-entry.tsx'
 import type { Line, Merge } from './words.ts'
 
@@ -301,6 +302,7 @@ function MergeOf({ task, round }: { task: TaskOnPage; round: Round }) {
         )}
         <Outcome merge={merge} />
       </div>
+      {merge.state === 'landed' && line.behind > 0 && <Behind line={line} />}
     </Card>
   )
 }
