@@ -63,7 +63,7 @@ export const followLine = defineEffect({
   async do(ctx, { repo_id, target, request }) {
     const repo = await projectStore(ctx.view).repo(repo_id)
     const line = await mergeStore(ctx.view).line(repo_id, target)
-    if (!repo || !line) return
+    if (!repo || repo.removed_from !== null || !line) return
     const followed = await follow(ctx, lineOf(repo, line))
     const head = (await ctx.ports.git.inspect(repo.path))?.head ?? null
     await ctx.report('line_follows', { repo_id, target, request, head, ...followed })

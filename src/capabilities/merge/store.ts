@@ -81,6 +81,7 @@ export interface LineRow {
 interface Tables {
   merges: MergeRow
   lines: LineRow
+  repos: { id: string; removed_from: string | null }
 }
 
 export function mergeStore(tx: Tx) {
@@ -138,7 +139,8 @@ export function mergeStore(tx: Tx) {
     line: (repo: string, target: string) =>
       db.selectFrom('lines').selectAll().where('repo_id', '=', repo).where('target', '=', target).executeTakeFirst(),
     lines: (project: string | undefined, repo: string | undefined) => {
-      let all = db.selectFrom('lines').selectAll().orderBy('repo_id').orderBy('target')
+      const registered = db.selectFrom('repos').select('id').where('removed_from', 'is', null)
+      let all = db.selectFrom('lines').selectAll().where('repo_id', 'in', registered).orderBy('repo_id').orderBy('target')
       if (project) all = all.where('project_id', '=', project)
       if (repo) all = all.where('repo_id', '=', repo)
       return all.execute()

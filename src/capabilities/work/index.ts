@@ -31,6 +31,7 @@ export const work = defineCapability({
   ],
 })
 
+export { workInRepo } from './belongings.ts'
 export { makeWorktree, takeAway } from './effects.ts'
 export { isOurs, nameOf } from './names.ts'
 export { aimAt, placeOf, planWork, workOf, workPlan, worksOf } from './plan.ts'

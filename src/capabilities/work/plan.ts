@@ -3,7 +3,7 @@ import type { Tx } from '../../kernel/storage.ts'
 import type { RunContext } from '../../kernel/tool.ts'
 import type { BaseStrategy, Place } from '../../ports/git.ts'
 import { takeTurn } from '../handle.ts'
-import { projectStore } from '../project/index.ts'
+import { projectStore, type RepoRow } from '../project/index.ts'
 import { epicOf, handleOf, type TaskRow, taskStore } from '../task/index.ts'
 import { nameOf } from './names.ts'
 import type { WorkPlan } from './schema.ts'
@@ -21,6 +21,7 @@ export async function planWork(ctx: RunContext, task: Task, repoId?: string): Pr
       next_tool: 'work_list',
       next_arguments: {},
     })
+  if (known) await requireRepo(ctx.tx, known)
   if (known && known.state !== 'removed') return known
   if (known) {
     const again = { state: 'planned' as const, updated_at: ctx.now }
@@ -77,17 +78,24 @@ export function worksOf(tx: Tx, tasks: string[]): Promise<WorkRow[]> {
   return workStore(tx).ofTasks(tasks)
 }
 
-/** Undefined before it was made. */
-export async function placeOf(tx: Tx, row: WorkRow): Promise<Place | undefined> {
+async function requireRepo(tx: Tx, row: WorkRow): Promise<RepoRow> {
   const repo = await projectStore(tx).repo(row.repo_id)
   if (!repo) throw new Error(`work ${row.id} has no repository`)
+  if (repo.removed_from === null) return repo
+  throw refuse('RESOURCE_NOT_FOUND', `Its repository (${repo.removed_from}) was removed.`, {
+    hint: 'Register it again with repo_add: its branches and what was saved are still there.',
+  })
+}
+
+/** Undefined before it was made. */
+export async function placeOf(tx: Tx, row: WorkRow): Promise<Place | undefined> {
+  const repo = await requireRepo(tx, row)
   return row.path === null ? undefined : { repo: repo.path, path: row.path, branch: row.branch }
 }
 
 /** What an effect takes along. */
 export async function workPlan(tx: Tx, row: WorkRow): Promise<WorkPlan> {
-  const repo = await projectStore(tx).repo(row.repo_id)
-  if (!repo) throw new Error(`work ${row.id} has no repository`)
+  const repo = await requireRepo(tx, row)
   const { id: work_id, name, path, branch, base_branch: base, strategy } = row
   const task = row.base_from === null ? undefined : await taskStore(tx).find(row.task_id)
   const base_from = (task && (await epicOf(tx, task))?.branch_from) ?? row.base_from

@@ -34,6 +34,7 @@ export interface WorkRow {
 
 interface Tables {
   works: WorkRow
+  tasks: { id: string; status: string; deleted_at: number | null }
 }
 
 export function workStore(tx: Tx) {
@@ -51,6 +52,20 @@ export function workStore(tx: Tx) {
       const all = db.selectFrom('works').selectAll().where('state', '=', 'made').orderBy('id').limit(limit)
       return (project ? all.where('project_id', '=', project) : all).execute()
     },
+    /** Of tasks that are not done. */
+    openIn: (repo: string, limit: number) =>
+      db
+        .selectFrom('works')
+        .innerJoin('tasks', 'tasks.id', 'works.task_id')
+        .selectAll('works')
+        .where('works.repo_id', '=', repo)
+        .where('tasks.status', '!=', 'DONE')
+        .where('tasks.deleted_at', 'is', null)
+        .orderBy('works.id')
+        .limit(limit)
+        .execute(),
+    madeIn: (repo: string, limit: number) =>
+      db.selectFrom('works').selectAll().where('repo_id', '=', repo).where('state', '=', 'made').orderBy('id').limit(limit).execute(),
     insert: (row: WorkRow) => db.insertInto('works').values(row).execute(),
     update: (id: string, changes: Partial<WorkRow>) => db.updateTable('works').set(changes).where('id', '=', id).execute(),
   }

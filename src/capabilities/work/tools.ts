@@ -46,9 +46,8 @@ export const diff = defineTool({
     if ('body' in found) return found
     const { row, place, from, committed } = found
     const follows = row.base_from === null ? undefined : `refs/heads/${row.base_branch}`
-    const result = await asked(() => ctx.ports.git.diff(place, { from, follows, committed, path: input.path, bytes: input.max_bytes }))
-    if ('body' in result) return result
-    const { files, text: patch, cut } = result
+    const asked = { from, follows, committed, path: input.path, bytes: input.max_bytes }
+    const { files, text: patch, cut } = await ctx.ports.git.diff(place, asked)
     return { task_id: row.task_id, branch: row.branch, base_commit: from, files, patch, cut }
   },
 })
@@ -73,8 +72,7 @@ export const readFile = defineTool({
     const found = await readable(ctx, input.task_id)
     if ('body' in found) return found
     const { row, place, committed } = found
-    const file = await asked(async () => (await ctx.ports.git.file(place, input.path, input.max_bytes, committed)) ?? noFile(input.path))
-    if ('body' in file) return file
+    const file = (await ctx.ports.git.file(place, input.path, input.max_bytes, committed)) ?? noFile(input.path)
     const content = decoded(file.bytes, file.cut)
     return { task_id: row.task_id, path: input.path, ...content, size_bytes: file.size, cut: file.cut }
   },
@@ -137,8 +135,7 @@ export const listRescues = defineTool({
   async look(ctx, input) {
     const found = await readable(ctx, input.task_id)
     if ('body' in found) return found
-    const saved = await asked(() => ctx.ports.git.rescues(found.place.repo, found.row.name))
-    if ('body' in saved) return saved
+    const saved = await ctx.ports.git.rescues(found.place.repo, found.row.name)
     return { task_id: found.row.task_id, rescues: saved.map((rescue) => ({ ...rescue, at: iso(rescue.at) })) }
   },
 })
@@ -259,22 +256,11 @@ function noFile(path: string): never {
   throw refuse('RESOURCE_NOT_FOUND', `There is no file "${path}" in the worktree.`, { hint: 'diff_get lists those that changed.' })
 }
 
-const ANSWERS = {
-  invalid: 'INVALID_INPUT',
-  foreign: 'CONFLICT',
-  missing: 'RESOURCE_NOT_FOUND',
-  busy: 'CONFLICT',
-  unsaved: 'CONFLICT',
-  failed: 'CONFLICT',
-} as const
-
 async function asked<T>(question: () => Promise<T>): Promise<T | Refusal> {
-  try {
-    return await question()
-  } catch (error) {
-    if (error instanceof GitRefusal) return refuse(ANSWERS[error.reason], error.message)
+  return question().catch((error) => {
+    if (error instanceof GitRefusal) return error
     throw error
-  }
+  })
 }
 
 /** As text when all of it is; one that was cut may end in the middle of a character. */

@@ -154,6 +154,10 @@ export class FakeGit implements Git {
   async inspect(path: string) {
     return { top: path, branch: 'main', branches: ['main'], remote: null, head: 'a'.repeat(40) }
   }
+  async has() {
+    return true
+  }
+  async moved() {}
   placeFor(repo: string, name: string) {
     return `/worktrees/${repo}/${name}`
   }
