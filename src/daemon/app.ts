@@ -253,6 +253,7 @@ function createDaemonPort(engine: Engine, feed: Feed, counts: App['counts'], opt
   const began = performance.now()
   return {
     host: options.hostName,
+    shared: engine.facts.shared,
     address: () => options.address,
     check: () => engine.check(),
     health() {

@@ -7,7 +7,7 @@ import { TaskId } from '../ids.ts'
 import { projectStore } from '../project/index.ts'
 import { feedbackStore, prStore, prUrl, type ReviewRow, reviewStore } from '../review/index.ts'
 import { about, Body, handleOf, isDuty, requireTask, reviewedBy, type TaskRow } from '../task/index.ts'
-import { placeOf, workOf } from '../work/index.ts'
+import { Elsewhere, placeOf, workOf } from '../work/index.ts'
 import { enterLine } from './line.ts'
 import { back, checkMayDecide, currentRound, isReviewerOf } from './rules.ts'
 import { Decision, ENDS, lineHeld, reviewDecided } from './schema.ts'
@@ -139,9 +139,16 @@ export async function headOf(ctx: LookContext, taskId: string): Promise<{ head: 
   const { role, scope } = ctx.principal
   if (role === 'reviewer' && scope.task) return { head: (await workOf(ctx.view, scope.task))?.base_commit ?? null }
   const work = await workOf(ctx.view, taskId)
-  const place = work && (await placeOf(ctx.view, work))
-  if (!place || !work.base_commit) return { head: null }
-  return { head: (await ctx.ports.git.state(place, work.base_commit)).head }
+  if (!work?.base_commit) return { head: null }
+  try {
+    const place = await placeOf(ctx, work)
+    return { head: place ? (await ctx.ports.git.state(place, work.base_commit)).head : null }
+  } catch (error) {
+    // Only the host that has it sees what was committed since. What was handed in is known, and is what would be merged.
+    const handedIn = error instanceof Elsewhere ? (await reviewStore(ctx.view).ofTask(taskId)).at(-1)?.handed_in : undefined
+    if (!handedIn) throw error
+    return { head: handedIn }
+  }
 }
 
 export async function approve(

@@ -5,6 +5,7 @@ import { type Build, GitRefusal, type LineOf, type MergeMethod } from '../../por
 import { projectStore, type RepoRow } from '../project/index.ts'
 import { reviewStore } from '../review/index.ts'
 import { handleOf, taskStore } from '../task/index.ts'
+import { madeElsewhere, workOf } from '../work/index.ts'
 import { endChecks, runChecks, type Verdict } from './checks.ts'
 import { nextInLine } from './order.ts'
 import { isOpen, type LineRow, type MergeRow, mergeStore } from './store.ts'
@@ -45,12 +46,19 @@ export const workOffLine = defineEffect({
       try {
         await new Passage(ctx, repo, merge).go()
       } catch (error) {
-        if (!(error instanceof GitRefusal) || (error.reason === 'busy' && ctx.attempt < REFUSALS)) throw error
+        const passes = error instanceof GitRefusal && error.reason === 'busy' && ctx.attempt < REFUSALS
+        if (!(error instanceof GitRefusal) || passes || (await isElsewhere(ctx, merge))) throw error
         await ctx.report('merge_stuck', { merge_id: merge.id, reason: error.message.slice(0, 2_000) })
       }
     }
   },
 })
+
+/** On the host that has the work git may find what it did not find here. */
+async function isElsewhere(ctx: EffectContext, { task_id }: MergeRow): Promise<boolean> {
+  const work = await workOf(ctx.view, task_id)
+  return work !== undefined && madeElsewhere(ctx, work)
+}
 
 export const followQueue = (repo: string, target: string) => `follow:${repo}:${target}`
 

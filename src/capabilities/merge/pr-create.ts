@@ -130,7 +130,7 @@ async function lookedAt(ctx: LookContext, task: TaskRow, reviewed: string | unde
   const denied = reviewed ? undefined : mayHandIn(ctx.principal, task)
   if (denied) return denied
   const work = await workOf(ctx.view, task.id)
-  const place = work && (await placeOf(ctx.view, work))
+  const place = work && (await placeOf(ctx, work))
   if (!place || !work.base_commit || (reviewed && reviewed !== task.id)) return null
   const state = await ctx.ports.git.state(place, work.base_commit)
   const left = reviewed ? undefined : uncommitted(state.dirty)

@@ -83,7 +83,7 @@ async function onto(ctx: EffectContext, review_id: string) {
   const round = await reviewStore(ctx.view).find(review_id)
   const task = round && (await taskStore(ctx.view).find(round.task_id))
   const work = task && (await workOf(ctx.view, task.id))
-  const [place, repo] = work ? [await placeOf(ctx.view, work), await projectStore(ctx.view).repo(work.repo_id)] : []
+  const [place, repo] = work ? [await placeOf(ctx, work), await projectStore(ctx.view).repo(work.repo_id)] : []
   if (!task || !work || !place || !repo || task.status !== 'REVIEW') return { result: 'failed', reason: 'It is no longer in REVIEW.' }
   const epic = await epicOf(ctx.view, task)
   const line: LineOf = lineOf(repo, {

@@ -55,6 +55,10 @@ describe('a repository that was moved', () => {
       ['epic_create', { title: 'x', base_branch: 'main', start: false }],
     ] as const
     for (const [tool, input] of looks) expect([tool, await owner.refused(tool, input)]).toEqual([tool, expect.objectContaining(missing)])
+    const idle = await ground.app.task()
+    expect(await owner.refused('job_submit', { task_id: idle.id, action: 'start_agent', harness: 'fake' })).toMatchObject(missing)
+    const pair = await ground.app.task({ task_type: 'PAIR' })
+    expect(await owner.refused('session_open', { task_id: pair.id, program: 'shell' })).toMatchObject(missing)
     expect(await owner.call('review_rebase', { task_id })).toMatchObject({ status: 'failed', message: missing.message })
     expect(await owner.refused('work_undo', { task_id })).toMatchObject({ message: missing.message })
     expect(await ground.work(task_id)).toMatchObject({ on_disk: 'unknown', reason: missing.message })

@@ -20,6 +20,8 @@ export interface WorkRow {
   name: string
   /** Null until it was made. */
   path: string | null
+  /** The daemon that made it there, among those that share a database: on its disk it is. Null until it was made, and of older ones. */
+  host: string | null
   branch: string
   base_branch: string
   /** What the base branch itself is to be made from when it is not there: that of an epic. */

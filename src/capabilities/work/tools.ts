@@ -1,9 +1,9 @@
 import { z } from 'zod'
-import { type Refusal, refuse } from '../../kernel/error.ts'
+import { Refusal, refuse } from '../../kernel/error.ts'
 import { inScope } from '../../kernel/policy.ts'
 import { iso, PageToken, text } from '../../kernel/schema.ts'
 import { defineTool, type LookContext, type RunContext, type WatchContext } from '../../kernel/tool.ts'
-import { GitRefusal, type Place, type WorkState } from '../../ports/git.ts'
+import type { Place, WorkState } from '../../ports/git.ts'
 import { ProjectId, TaskId } from '../ids.ts'
 import { currentProject } from '../project/index.ts'
 import { fullView, handleOf, requireTask, type TaskRow, TaskView, taskStore, whereabouts } from '../task/index.ts'
@@ -218,8 +218,8 @@ async function undone(ctx: WatchContext, task_id: string, work_id: string, reque
   }
 }
 
-function placeView({ name, state, path, branch, base_branch }: WorkRow): z.output<typeof WorkPlace> {
-  return { name, state, path: state === 'made' ? path : null, branch, base_branch }
+function placeView({ name, state, path, host, branch, base_branch }: WorkRow): z.output<typeof WorkPlace> {
+  return { name, state, path: state === 'made' ? path : null, host, branch, base_branch }
 }
 
 async function requireWork(tx: RunContext['tx'], taskId: string): Promise<{ task: TaskRow; row: WorkRow }> {
@@ -242,7 +242,7 @@ async function readable(ctx: LookContext, taskId: string): Promise<Readable | Re
   const { task, row } = await requireWork(ctx.view, taskId)
   const denied = await checkMayReadFiles(ctx.view, ctx.principal, task)
   if (denied) return denied
-  const place = await placeOf(ctx.view, row)
+  const place = await placeOf(ctx, row)
   // What is reviewed is what would be merged, whatever lies in the worktree beside it.
   const committed = task.status === 'REVIEW'
   return place && row.base_commit ? { row, place, from: row.base_commit, committed } : notMade(task)
@@ -258,7 +258,7 @@ function noFile(path: string): never {
 
 async function asked<T>(question: () => Promise<T>): Promise<T | Refusal> {
   return question().catch((error) => {
-    if (error instanceof GitRefusal) return error
+    if (error instanceof Refusal) return error
     throw error
   })
 }
@@ -275,14 +275,14 @@ function decoded(bytes: Buffer, cut: boolean): { encoding: 'utf8' | 'base64'; co
 
 async function view(ctx: LookContext, row: WorkRow): Promise<z.output<typeof WorkView>> {
   const task = await taskStore(ctx.view).find(row.task_id)
-  const place = await placeOf(ctx.view, row)
-  const now = place && (await stateOf(ctx, row, place))
+  const place = await asked(() => placeOf(ctx, row))
+  const now = place && !('body' in place) ? await stateOf(ctx, row, place) : place
   const seen = now && !('body' in now) ? now : undefined
-  const size = place && seen?.state === 'present' ? await ctx.ports.git.size(place) : null
+  const size = place && !('body' in place) && seen?.state === 'present' ? await ctx.ports.git.size(place) : null
   const ahead = seen?.ahead ?? null
   const keep = await reasonToKeep(ctx.view, row)
   const trouble = now && 'body' in now ? now.body.message : undefined
-  const { id, task_id, repo_id, state, path, branch, base_branch, base_commit } = row
+  const { id, task_id, repo_id, state, path, host, branch, base_branch, base_commit } = row
   return {
     id,
     task_id,
@@ -290,6 +290,7 @@ async function view(ctx: LookContext, row: WorkRow): Promise<z.output<typeof Wor
     repo_id,
     state,
     path,
+    host,
     branch,
     base_branch,
     base_commit,
