@@ -107,6 +107,8 @@ describe('a project that is deleted', () => {
     const project_id = await app.project()
     const [open, done] = [await app.task(), await app.task()]
     const worker = await app.worker(open.id)
+    const planner = await app.agent('orchestrator', { project_id })
+    const { plan_id } = await planner.call('plan_propose', { tasks: [{ title: 'x' }] })
     await app.owner.call('task_close', { task_id: done.id, reason: 'x' })
     expect(await app.owner.refused('project_delete', { project_id })).toMatchObject({
       code: 'CONFLICT',
@@ -119,6 +121,9 @@ describe('a project that is deleted', () => {
     expect(await app.owner.refused('task_get', { task_id: done.id })).toMatchObject({ code: 'TASK_DELETED' })
     expect(await worker.refused('task_note', { task_id: open.id, body: 'x' })).toMatchObject({ code: 'PERMISSION_DENIED' })
     expect(await app.events({ type: 'task.deleted' })).toMatchObject([{ subject: open.id }])
+    const deleted = { code: 'RESOURCE_NOT_FOUND', message: expect.stringContaining('deleted') }
+    expect(await planner.refused('task_create', { title: 'x' })).toMatchObject(deleted)
+    expect(await app.owner.refused('plan_accept', { plan_id })).toMatchObject(deleted)
   })
 })
 

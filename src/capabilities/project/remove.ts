@@ -37,7 +37,6 @@ export const removeRepo = defineTool({
     if (open.length && !close_tasks)
       return refuse('CONFLICT', `${handle} has work that has not landed: ${named(open)}.`, {
         hint: 'Land or close these first. With close_tasks they are closed, whoever is at work on them is ended, and what is not committed is saved.',
-        suggestions: open,
       })
     await unregister(ctx, row)
     const kept = isThere
@@ -68,7 +67,6 @@ export const deleteProject = defineTool({
     if (open.length && !with_tasks)
       return refuse('CONFLICT', `${handle} is not done: ${named(open)}.`, {
         hint: 'Finish or close these first. With with_tasks they are deleted, whoever is at work on them is ended, and what is not committed is saved.',
-        suggestions: open,
       })
     await endAll(ctx, { project: id }, `The project ${handle} was deleted.`)
     const repos = await store.repos(id, '', MOST_REPOS)

@@ -325,7 +325,8 @@ async function deleteTask(ctx: RunContext, row: TaskRow): Promise<void> {
   for (const end of whenTaskEnds) await end(ctx, next)
 }
 
-const MOST_OPEN = 1_000
+/** More would keep everybody else waiting. */
+const MOST_OPEN = 500
 const OPEN: Status[] = ['BACKLOG', 'IN_PROGRESS', 'REVIEW']
 
 /** Those of a project go with it; those that only have work in a repository are that work's. */
@@ -336,7 +337,9 @@ export const tasksOfProject: Belonging = {
   },
   async end(ctx, { project, repo }) {
     if (repo) return
-    const open = await taskStore(ctx.tx).list({ project, statuses: OPEN }, 'number', undefined, MOST_OPEN)
+    const open = await taskStore(ctx.tx).list({ project, statuses: OPEN }, 'number', undefined, MOST_OPEN + 1)
+    if (open.length > MOST_OPEN)
+      throw refuse('CONFLICT', `It has more than ${MOST_OPEN} open tasks.`, { hint: 'Close or delete some first.' })
     for (const task of open) await deleteTask(ctx, task)
     await taskStore(ctx.tx).deleteDone(project, ctx.now)
   },
@@ -372,6 +375,9 @@ function outsideEpic(epic: EpicFacts, project: string, branch: string | undefine
 type Wanted = z.output<typeof NewTask> & { epic_id?: string; lead?: boolean; reviews_task_id?: string }
 
 export async function createTask(ctx: RunContext, project: string, input: Wanted): Promise<TaskRow> {
+  // An agent of that project, and a plan for it, may have outlived it.
+  if ((await projectStore(ctx.tx).project(project))?.deleted_at !== null)
+    throw refuse('RESOURCE_NOT_FOUND', 'That project was deleted.', { next_tool: 'project_list', next_arguments: {} })
   const number = await nextNumber(ctx.tx, 'task')
   const row: TaskRow = {
     id: ctx.id('task'),
