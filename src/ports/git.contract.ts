@@ -121,6 +121,7 @@ export function gitContract(begin: () => GitUnderTest): void {
       expect(await git.inspect(top)).toMatchObject({ top, branch: 'main', remote: null, head: expect.stringMatching(FULL) })
       expect((await git.inspect(top))?.branches).toContain('main')
       expect(await git.inspect(`${top}-none`)).toBeUndefined()
+      expect([await git.has(top, await tip('main')), await git.has(top, NO_COMMIT)]).toEqual([true, false])
     })
 
     test('[G17] a place is named by the handle of its repository and a word; a path is neither', async () => {
@@ -151,6 +152,7 @@ export function gitContract(begin: () => GitUnderTest): void {
       const line: LineOf = { repo: top, target: 'main', strategy: 'local' }
       for (const bad of NOT_IN_FULL)
         await refuses('invalid', {
+          [`has ${bad}`]: () => git.has(top, bad),
           [`state ${bad}`]: () => git.state(place, bad),
           [`diff ${bad}`]: () => git.diff(place, { from: bad, bytes: 100 }),
           [`build ${bad}`]: () => git.build(building(line, bad, head, 'x')),
@@ -197,6 +199,8 @@ export function gitContract(begin: () => GitUnderTest): void {
         'add in no repository': () => git.add({ ...placeIn(shared), repo: gone.repo }),
         'state in no repository': () => git.state(gone, place.from),
         'rescues of no repository': () => git.rescues(gone.repo, 'x'),
+        'has in no repository': () => git.has(gone.repo, place.from),
+        'moved to no repository': () => git.moved(gone.repo),
         'line of no repository': () => git.line(lineAway),
         'follow in no repository': () => git.follow(lineAway),
         'branch in no repository': () => git.branch({ ...gone, branch: fresh() }),

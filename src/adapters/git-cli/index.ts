@@ -21,7 +21,7 @@ import {
 } from './names.ts'
 import { checkOut, foreign, freePlace, register, state, sweep, takeAway } from './place.ts'
 import { rebase } from './rebase.ts'
-import { find, inspect, openRepo } from './repo.ts'
+import { commitAt, find, inspect, openRepo } from './repo.ts'
 import { rescue, rescues, restore } from './rescue.ts'
 import { opener } from './run.ts'
 import { dropScratch, type Scratch, type Scratches, scratch } from './scratch.ts'
@@ -82,6 +82,12 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
   return {
     inspect: (path) => inspect(open, path),
     placeFor: (name) => placeUnder(root, name),
+    has: async (repo, commit) => (await commitAt(await openRepo(open, repo), checkCommit(commit))) !== undefined,
+    moved: async (path) => {
+      const repo = await openRepo(open, path)
+      // Whatever it says of one that is gone for good: the others are mended.
+      await alone(turns, repo.common, lockWaitMs, () => repo.tried(['worktree', 'repair']))
+    },
     add: (place) =>
       at(place, async (repo) => {
         const base = await alone(turns, repo.common, lockWaitMs, () => register(repo, place, lockWaitMs))

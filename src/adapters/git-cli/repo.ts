@@ -35,8 +35,16 @@ export async function inspect(open: Open, path: string): Promise<RepoFacts | und
 export async function openRepo(open: Open, repo: string): Promise<At & { common: string }> {
   const at = (await folderAt(repo)) ? await open(repo) : undefined
   const common = at?.common ?? (await at?.ask(['rev-parse', '--path-format=absolute', '--git-common-dir']))
-  if (!at || !common) throw new GitRefusal('missing', `There is no git repository at ${repo}. Move it back, or register its new place.`)
+  if (!at || !common) throw noRepository(repo)
   return { ...at, common: await realpath(common) }
+}
+
+function noRepository(path: string): GitRefusal {
+  return new GitRefusal('missing', `There is no git repository at ${path}.`, {
+    hint: 'If it was moved, give its new path with repo_update; if it is gone for good, unregister it with repo_remove.',
+    next_tool: 'repo_list',
+    next_arguments: {},
+  })
 }
 
 /** Read from git's files themselves: `worktree list` repeats a line feed in somebody's path as it is. */

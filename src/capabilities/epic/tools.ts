@@ -7,7 +7,7 @@ import { defineTool, type LookContext, type RunContext } from '../../kernel/tool
 import { agentStore } from '../agent/index.ts'
 import { nextNumber } from '../handle.ts'
 import { AgentId, EpicId, ProjectId, RepoId } from '../ids.ts'
-import { currentProject, noProject, projectStore } from '../project/index.ts'
+import { type Belonging, currentProject, gone, noProject, type Owner, projectStore } from '../project/index.ts'
 import { Description, summaries, TaskSummary, Title, taskStore } from '../task/index.ts'
 import { nameOf } from '../work/index.ts'
 import { closePr } from './finish.ts'
@@ -171,14 +171,31 @@ export const update = defineTool({
     const led = given.state === 'IN_PROGRESS' ? await withLead(ctx, { ...row, ...wanted }) : { ...row, ...wanted }
     if ('body' in led) return led
     const next = await saveEpic(ctx, row, { ...led, ...(given.state === 'COMPLETED' ? { completed_at: ctx.now } : {}) })
-    if (isOver(next)) {
-      await closePr(ctx, next)
-      await endTasks(ctx, next)
-    }
+    if (isOver(next)) await endEpic(ctx, next)
     ctx.emit(epicUpdated(aboutEpic(row), { handle: epicHandle(row), version: next.version, fields }))
     return changed(ctx, next)
   },
 })
+
+async function endEpic(ctx: RunContext, epic: EpicRow): Promise<void> {
+  await closePr(ctx, epic)
+  await endTasks(ctx, epic)
+}
+
+const OPEN: EpicRow['state'][] = ['PLANNING', 'IN_PROGRESS', 'REVIEW']
+
+async function openOf(tx: Tx, { project, repo }: Owner): Promise<EpicRow[]> {
+  const open = await epicStore(tx).list({ project, states: OPEN }, undefined, MOST_TASKS)
+  return repo ? open.filter(({ repo_id }) => repo_id === repo) : open
+}
+
+/** Those that are not over are cancelled with their repository or project. */
+export const epicsOf: Belonging = {
+  open: async (tx, owner) => (await openOf(tx, owner)).map((epic) => `${epicHandle(epic)} (${epic.state})`),
+  async end(ctx, owner) {
+    for (const epic of await openOf(ctx.tx, owner)) await endEpic(ctx, await saveEpic(ctx, epic, { state: 'CANCELLED' }))
+  },
+}
 
 /** An agent acts in an epic because this says so: only people may. Whoever led it before does so no more. */
 async function appoint(ctx: RunContext, epic: EpicRow, agentId: string): Promise<Refusal | undefined> {
@@ -230,8 +247,10 @@ async function noSuchBranch(
 ): Promise<Refusal | undefined> {
   const project = base_branch === undefined ? undefined : (project_id ?? (await currentProject(ctx.view, ctx.principal)))
   const repo = project ? await repoFor(ctx.view, project, repo_id) : undefined
-  const facts = repo && !('body' in repo) ? await ctx.ports.git.inspect(repo.path) : undefined
-  if (!facts || facts.remote !== null || facts.branches.includes(base_branch as string)) return undefined
+  if (!repo || 'body' in repo) return undefined
+  const facts = await ctx.ports.git.inspect(repo.path)
+  if (!facts) return gone(repo)
+  if (facts.remote !== null || facts.branches.includes(base_branch as string)) return undefined
   return refuse('RESOURCE_NOT_FOUND', `${facts.top} has no branch "${base_branch}".`, { suggestions: facts.branches.slice(0, 20) })
 }
 

@@ -488,11 +488,11 @@ describe('work that leads nowhere', () => {
     await ground.set('review.max_iterations', 1)
     const work = await ground.handedIn()
     await ground.feedback(work)
-    const { job } = await ground.app.owner.call('job_submit', { task_id: work.task.id, action: 'resume_agent' }).catch(async () => {
-      await until(async () => (await ground.app.events({ type: 'job.ended' })).length === 1)
-      return ground.app.owner.call('job_submit', { task_id: work.task.id, action: 'resume_agent' })
-    })
-    await until(async () => (await ground.app.owner.call('job_get', { job_id: job.id })).job.run_id)
+    // The letter wakes its worker.
+    const jobs = async () => (await ground.app.owner.call('job_list', { task_id: work.task.id })).jobs
+    await until(async () =>
+      (await jobs()).some((job: { action: string; run_id: string | null }) => job.action === 'resume_agent' && job.run_id),
+    )
     await ground.running(work.task.id)
     ground.commit(work.path, 'c.txt', 'c\n')
     ground.runner.exit((await ground.app.owner.call('run_list', { task_id: work.task.id })).runs[0].id, 0)

@@ -9,7 +9,7 @@ import { nextNumber } from '../handle.ts'
 import { JobId, RepoId, TaskId } from '../ids.ts'
 import { projectStore } from '../project/index.ts'
 import { handleOf, requireTask, requireUnblocked, type TaskRow } from '../task/index.ts'
-import { planWork, workOf } from '../work/index.ts'
+import { planWork, requireRepoThere, workOf } from '../work/index.ts'
 import { admit, cancelJob, over } from './admission.ts'
 import { approvalsFor, cannotAsk } from './approvals.ts'
 import { allowance, allowanceOf, unmetered } from './budget.ts'
@@ -148,7 +148,9 @@ export const submit = defineTool({
     const wrong = misplaced(action, given) ?? notForAgents(ctx.principal, given)
     if (wrong) return wrong
     if (action === 'message_agent' || action === 'interrupt_agent') return (await hears(ctx, task_id, action)) ?? {}
-    return action === 'start_agent' ? lookAtHarness(ctx, task_id, given) : {}
+    const looked = action === 'start_agent' ? await lookAtHarness(ctx, task_id, given) : {}
+    if (!(looked instanceof Refusal) && action !== 'stop_agent') await requireRepoThere(ctx, task_id, given.repo_id)
+    return looked
   },
   async run(ctx, { task_id, action, ...given }, _looked: object) {
     const task = await requireTask(ctx, task_id)

@@ -115,10 +115,12 @@ async function seenOf(ctx: LookContext, ref: string): Promise<{ dirty: number; h
   const task = await requireTask(ctx, ref)
   if (ctx.principal.kind === 'agent' && ctx.principal.scope.task !== task.id) return undefined
   const work = await workOf(ctx.view, task.id)
-  const place = work && (await placeOf(ctx.view, work))
-  if (!place || !work.base_commit) return undefined
+  if (!work?.base_commit) return undefined
+  const from = work.base_commit
   // A repository that is away keeps nobody from handing in.
-  return ctx.ports.git.state(place, work.base_commit).catch(() => undefined)
+  return placeOf(ctx, work)
+    .then((place) => place && ctx.ports.git.state(place, from))
+    .catch(() => undefined)
 }
 
 interface HandedIn {

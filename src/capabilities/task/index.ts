@@ -63,7 +63,7 @@ export {
 } from './rules.ts'
 export { Body, Description, type Status, TaskSummary, TaskView, Title, taskNoted } from './schema.ts'
 export { type NoteRow, type TaskRow, taskStore } from './store.ts'
-export { createTask } from './tools.ts'
+export { createTask, tasksOfProject } from './tools.ts'
 export { fullView, summaries } from './view.ts'
 
 /** Where something lies that belongs to a task: a job, a run, its work. */

@@ -31,9 +31,10 @@ export const work = defineCapability({
   ],
 })
 
+export { workInRepo } from './belongings.ts'
 export { makeWorktree, takeAway } from './effects.ts'
 export { isOurs, nameOf } from './names.ts'
-export { aimAt, placeOf, planWork, workOf, workPlan, worksOf, worktreePath } from './plan.ts'
+export { aimAt, Elsewhere, madeElsewhere, placeOf, planWork, requireRepoThere, workOf, workPlan, worksOf, worktreePath } from './plan.ts'
 export { askForPullRequests } from './pull-request.ts'
 export { inUse, type KeepReason, requireFree } from './rules.ts'
 export { WorkPlan, workFailed, workMade, workRemoved } from './schema.ts'

@@ -59,6 +59,15 @@ export class FakeGit implements Git {
     return { top: path, branch: 'main', branches: this.branches, remote: null, head: at.local ?? null }
   }
 
+  async has(repo: string, commit: string): Promise<boolean> {
+    this.#open(repo)
+    return this.repo.find(checkCommit(commit)) !== undefined
+  }
+
+  async moved(repo: string): Promise<void> {
+    this.#open(repo)
+  }
+
   placeFor(name: PlaceName): string {
     return placeUnder(ROOT, name)
   }
