@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { ROOT, readIfThere } from './bootstrap.mjs'
 
-export const REPORT = join(ROOT, '.cache/test-report.json')
+export const REPORT = process.env.SIGNALBOX_TEST_REPORT ?? join(ROOT, '.cache/test-report.json')
 export const MOST_FLAKES = 3
 const SLOWEST = 15
 const ERROR_LINES = 6
