@@ -3,7 +3,7 @@ import { Refusal } from '../../kernel/error.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { agentStore } from '../agent/index.ts'
 import { takeTurn } from '../handle.ts'
-import { beginWork, jobStore, runStore } from '../job/index.ts'
+import { beginWork, jobStore, runStore, sentBack } from '../job/index.ts'
 import { sendLetter } from '../mail/index.ts'
 import { isCurrent } from '../merge/index.ts'
 import { reviewStore } from '../review/index.ts'
@@ -158,10 +158,6 @@ function news(epic: EpicRow, reasons: Reason[]): string {
   return [`Since you last began, in ${epicHandle(epic)}:`, ...told, 'See review_queue and mail_inbox; when all is done, epic_finish.'].join(
     '\n',
   )
-}
-
-function sentBack(task: TaskRow): string {
-  return `Your work on ${handleOf(task)} was sent back. The newest note on it says why (task_get), and so do your letters (mail_inbox). Mend it, commit, and ask for review again.`
 }
 
 function gaveUp(task: TaskRow, { number, reason }: Job) {

@@ -5,6 +5,7 @@ import { openTestApp, type TestApp } from '../../testing/app.ts'
 import { QUICK } from '../../testing/effects.ts'
 import { FakeGit, FakeRunner, fakeHarness, harnessesOf } from '../../testing/fakes/runs.ts'
 import { until } from '../../testing/signals.ts'
+import { type RunRow, runStore } from './store.ts'
 
 interface World extends TestApp {
   runner: FakeRunner
@@ -15,6 +16,10 @@ interface World extends TestApp {
   start(taskId: string, given?: Record<string, unknown>): Promise<any>
   // biome-ignore lint/suspicious/noExplicitAny: see above
   over(jobId: string): Promise<any>
+  /** Calls with the token of a run. */
+  // biome-ignore lint/suspicious/noExplicitAny: see above
+  asAgent(run: string, tool: string, input: object): Promise<any>
+  stored(run: string): Promise<RunRow>
 }
 
 async function open(harness: Partial<Harness> = {}, settings: Record<string, unknown> = {}): Promise<World> {
@@ -44,6 +49,13 @@ async function open(harness: Partial<Harness> = {}, settings: Record<string, unk
     },
     start: async (task_id: string, given: Record<string, unknown> = {}) =>
       (await app.owner.call('job_submit', { task_id, action: 'start_agent', ...given })).job,
+    async asAgent(run: string, tool: string, input: object) {
+      const secret = runner.kept.get(`${run}/token`) as string
+      const answer = await app.app.kernel.invoke({ tool, input, credential: { secret }, surface: 'mcp' })
+      if (!answer.ok) throw new Error(`${tool} was refused: ${JSON.stringify(answer.error)}`)
+      return answer.value
+    },
+    stored: async (run: string) => (await runStore(app.app.engine.view).find(run)) as RunRow,
     async over(job_id: string) {
       const { job, code } = await app.owner.call('job_wait', { job_id, timeout_seconds: 60 })
       expect(code).toBe('JOB_ENDED')
@@ -367,6 +379,66 @@ describe('a job', () => {
     expect((await app.owner.call('review_list', { task_id: task.id })).reviews).toMatchObject([
       { round: 1, summary: 'All criteria are met.' },
     ])
+  })
+
+  test('[J26] an agent whose work is sent back goes on, and has its time to end from its next request on', async () => {
+    const app = await open({}, { 'runs.linger_seconds': 3_600 })
+    const task = await app.task()
+    const job = await app.start(task.id)
+    const run = await app.run(task.id)
+    const status = async () => (await app.owner.call('task_get', { task_id: task.id })).task.status
+    const handIn = () => app.asAgent(run, 'review_request', { summary: 'All criteria are met.' })
+    const timeIsUp = (round: number) =>
+      app.app.kernel.invoke({ tool: 'run_lingered', input: { run_id: run, round }, credential: 'system', surface: 'daemon' })
+    await handIn()
+    await app.owner.call('review_decide', { task_id: task.id, decision: 'request_changes', feedback: 'Say hello.' })
+    expect(await timeIsUp(1)).toMatchObject({ ok: true })
+    await handIn()
+    await until(async () => (await app.stored(run)).reported === 2)
+    expect(await timeIsUp(1)).toMatchObject({ ok: true })
+    expect([app.runner.living, await status()]).toEqual([[run], 'REVIEW'])
+    expect(await timeIsUp(2)).toMatchObject({ ok: true })
+    expect(await app.over(job.id)).toMatchObject({ state: 'succeeded', lives: 1 })
+    expect([app.runner.living, await status()]).toEqual([[], 'REVIEW'])
+  })
+
+  test('[J26] one that ends over work that was sent back is started again, in its session, and told so', async () => {
+    const app = await open({}, { 'runs.linger_seconds': 3_600, 'runs.max_lives': 1 })
+    const task = await app.task()
+    const job = await app.start(task.id)
+    for (const [life, end] of [
+      (run: string) => app.runner.exit(run, 0),
+      (run: string) => app.runner.exit(run, 9),
+      (run: string) => app.runner.stop(run, 'stopped'),
+    ].entries()) {
+      const run = await app.run(task.id)
+      app.runner.print(run, { type: 'ready', session: 'session-7' })
+      await until(async () => (await app.stored(run)).session === 'session-7')
+      await app.asAgent(run, 'review_request', { summary: 'Done.' })
+      await app.owner.call('review_decide', { task_id: task.id, decision: 'request_changes', feedback: `Say hello ${life}.` })
+      const [letter] = (await app.asAgent(run, 'mail_inbox', {})).letters
+      await app.asAgent(run, 'mail_read', { mail_id: letter.id })
+      end(run)
+      await until(async () => app.runner.started.length === life + 2)
+      const next = await app.run(task.id)
+      expect(app.runner.kept.get(`${next}/session`)).toBe('session-7')
+      const brief = app.runner.kept.get(`${next}/brief`)
+      for (const said of [`Your work on ${task.handle} was sent back`, `Say hello ${life}.`]) expect(brief).toContain(said)
+    }
+    expect(await app.owner.call('task_get', { task_id: task.id })).toMatchObject({ task: { status: 'IN_PROGRESS', attention: 'running' } })
+    app.runner.exit(await app.run(task.id), 1)
+    expect(await app.over(job.id)).toMatchObject({ state: 'failed', lives: 4 })
+  })
+
+  test('[J26] one that a person stops over work that was sent back is stopped', async () => {
+    const app = await open({}, { 'runs.linger_seconds': 3_600 })
+    const task = await app.task()
+    const job = await app.start(task.id)
+    await app.asAgent(await app.run(task.id), 'review_request', { summary: 'Done.' })
+    await app.owner.call('review_decide', { task_id: task.id, decision: 'request_changes', feedback: 'Say hello.' })
+    await app.owner.call('job_submit', { task_id: task.id, action: 'stop_agent' })
+    expect(await app.over(job.id)).toMatchObject({ state: 'cancelled' })
+    expect((await app.owner.call('task_get', { task_id: task.id })).task).toMatchObject({ status: 'BACKLOG' })
   })
 
   test('[J10] work that was left without asking for review is handed in; nothing at all is a failure', async () => {
