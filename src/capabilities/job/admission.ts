@@ -42,6 +42,7 @@ async function begin(ctx: RunContext, job: JobRow): Promise<boolean> {
   if (!task || task.status === 'DONE' || task.deleted_at !== null) return over(ctx, job, 'cancelled', null, 'The task is over.')
   const given = JSON.parse(job.arguments) as JobArguments
   const checks = job.action === 'run_checks'
+  if (!checks && task.status === 'REVIEW') return over(ctx, job, 'cancelled', null, 'The task waits for review.')
   const own = leftOf(allowanceOf(given.limits), await runStore(ctx.tx).ofJob(job.id), ctx.now)
   if (Object.values(own).some((left) => left <= 0)) return fail(ctx, job, 'BUDGET_EXHAUSTED', 'Its lives have used what this job may use.')
   const allowed = checks ? {} : await allowance(ctx, { task: task.id, project: task.project_id }, own)

@@ -114,6 +114,37 @@ describe('a job', () => {
     expect(await app.owner.refused('job_submit', { task_id: waits.id, action: 'start_agent' })).toMatchObject({ code: 'TASK_BLOCKED' })
   })
 
+  test('[J27] work that waits for review is not begun anew: the round stays, and the refusal says what to do', async () => {
+    const app = await open({}, { 'runs.linger_seconds': 3_600 })
+    const task = await app.task()
+    const job = await app.start(task.id)
+    const run = await app.run(task.id)
+    await app.asAgent(run, 'review_request', { summary: 'Done.' })
+    app.runner.exit(run, 0)
+    await app.over(job.id)
+    for (const action of ['start_agent', 'resume_agent']) {
+      const refused = await app.owner.refused('job_submit', { task_id: task.id, action })
+      expect(refused).toMatchObject({ code: 'INVALID_TRANSITION', message: `${task.handle} waits for review.`, next_tool: 'review_decide' })
+    }
+    expect((await app.owner.call('review_queue')).queue).toMatchObject([{ task_id: task.id }])
+    expect((await app.owner.call('task_get', { task_id: task.id })).task.status).toBe('REVIEW')
+    const { next_tool, next_arguments } = await app.owner.refused('job_submit', { task_id: task.id, action: 'start_agent' })
+    await app.owner.call(next_tool as string, next_arguments)
+    expect((await app.owner.call('task_get', { task_id: task.id })).task.status).toBe('IN_PROGRESS')
+  })
+
+  test('[J27] a job whose turn comes when its task was handed in meanwhile is cancelled', async () => {
+    const app = await open({}, { 'runs.max_per_host': 1 })
+    const first = await app.start((await app.task()).id)
+    const task = await app.task()
+    await app.owner.call('task_move', { task_id: task.id, status: 'IN_PROGRESS' })
+    const waits = await app.start(task.id)
+    await app.owner.call('task_move', { task_id: task.id, status: 'REVIEW' })
+    await app.owner.call('job_cancel', { job_id: first.id })
+    expect(await app.over(waits.id)).toMatchObject({ state: 'cancelled', reason: 'The task waits for review.' })
+    expect((await app.owner.call('task_get', { task_id: task.id })).task.status).toBe('REVIEW')
+  })
+
   test('[J2] says which argument does not belong, which harness is not there, and what it needs', async () => {
     const app = await open({ probe: async () => ({ found: false, why: 'no such program', install: 'npm i -g fake' }) })
     const task = await app.task()

@@ -55,6 +55,16 @@ export function notAuto(task: TaskRow): Refusal | undefined {
   )
 }
 
+/** An agent that begins on it would take it out of review, and the round would be lost. */
+export function isInReview(task: TaskRow): Refusal | undefined {
+  if (task.status !== 'REVIEW') return undefined
+  return refuse('INVALID_TRANSITION', `${handleOf(task)} waits for review.`, {
+    hint: 'Approve it or send it back with review_decide: sent back, its agent goes on with it. To begin anew, give it up with review_abandon first.',
+    next_tool: 'review_decide',
+    next_arguments: { task_id: handleOf(task), decision: 'request_changes', feedback: '…' },
+  })
+}
+
 /** Tells a run to end. What was asked for first holds. */
 export async function askToStop(ctx: RunContext, run: RunRow, why: 'stopped' | 'budget'): Promise<void> {
   if (run.state === 'ended' || run.stop_asked !== null) return

@@ -13,7 +13,7 @@ import { planWork, workOf } from '../work/index.ts'
 import { admit, cancelJob, over } from './admission.ts'
 import { approvalsFor, cannotAsk } from './approvals.ts'
 import { allowance, allowanceOf, unmetered } from './budget.ts'
-import { aboutJob, aboutRun, askToStop, type JobArguments, jobHandle, notAuto } from './rules.ts'
+import { aboutJob, aboutRun, askToStop, isInReview, type JobArguments, jobHandle, notAuto } from './rules.ts'
 import { ACTIONS, Action, type ActionName, JobView, jobSubmitted, Limits, runInput } from './schema.ts'
 import { budgetStore, type JobRow, jobStore, type RunRow, runStore } from './store.ts'
 import { jobView } from './view.ts'
@@ -166,15 +166,15 @@ type Begin = (ctx: RunContext, task: TaskRow, job: JobRow) => Promise<Refusal | 
 
 const BEGIN: Record<ActionName, Begin> = {
   async start_agent(ctx, task, job) {
-    const busy = await isBusy(ctx, task)
-    if (busy) return busy
+    const notNow = (await isBusy(ctx, task)) ?? isInReview(task)
+    if (notNow) return notNow
     if (task.status === 'BACKLOG') await requireUnblocked(ctx, task)
     return queue(ctx, task, job)
   },
 
   async resume_agent(ctx, task, job) {
-    const busy = await isBusy(ctx, task)
-    if (busy) return busy
+    const notNow = (await isBusy(ctx, task)) ?? isInReview(task)
+    if (notNow) return notNow
     const last = (await runStore(ctx.tx).ofTask(task.id, undefined, 50)).find((run) => run.kind === 'agent')
     if (!last) {
       return refuse('INVALID_AGENT_STATE', `No agent has worked on ${handleOf(task)} yet.`, {
