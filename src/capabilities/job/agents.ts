@@ -88,10 +88,10 @@ function notOurs(agent: AgentRow): Refusal {
  *
  * | state          | when                                                          |
  * |----------------|---------------------------------------------------------------|
+ * | WAITING_REVIEW | its work was handed in, also while its process is still there |
  * | PAUSED         | it was interrupted, and waits to be told how to go on         |
  * | BUSY           | its process is there                                          |
  * | STARTING       | its process is being made, or its job waits for its turn      |
- * | WAITING_REVIEW | its work was handed in                                        |
  * | STOPPED        | somebody has stopped it                                       |
  * | CRASHED        | its last job has failed                                       |
  * | IDLE           | it has nothing to do now                                      |
@@ -113,10 +113,10 @@ async function about(view: Tx, agent: AgentRow): Promise<AgentFacts> {
 }
 
 async function observed(view: Tx, agent: AgentRow, task: TaskRow | undefined, last: RunRow | undefined): Promise<AgentFacts['state']> {
+  if (task?.status === 'REVIEW') return 'WAITING_REVIEW'
   if (last && last.state !== 'ended') return last.paused ? 'PAUSED' : last.state === 'running' ? 'BUSY' : 'STARTING'
   const [job] = task ? await jobStore(view).latest([task.id]) : []
   if (job?.state === 'queued' || job?.state === 'running') return 'STARTING'
-  if (task?.status === 'REVIEW') return 'WAITING_REVIEW'
   if (agent.desired === 'stopped' || job?.state === 'cancelled') return 'STOPPED'
   return job?.state === 'failed' ? 'CRASHED' : task ? 'IDLE' : 'STOPPED'
 }
