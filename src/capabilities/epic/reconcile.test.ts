@@ -14,7 +14,7 @@ interface Run {
 }
 
 /** For a time that has not come. */
-const LATER = ['run.forget', 'run.stop', 'review.time_out']
+const LATER = ['run.forget', 'run.linger', 'review.time_out']
 
 /** An epic that was begun, with agents whose lives the test plays. */
 class Ground {
@@ -173,6 +173,8 @@ describe('a supervisor', () => {
     await ground.handIn(one)
     const second = await ground.started(ground.lead(), 2)
     expect(ground.brief(second)).toContain(`${one.handle} was handed in.`)
+    const finish = { idempotency_key: 'the same in every life' }
+    expect(await ground.as(second).refused('epic_finish', finish)).toMatchObject({ code: 'CONFLICT' })
     await ground.leadEnds(2)
     await ground.settled()
     expect(await ground.runs(ground.lead())).toHaveLength(2)
@@ -184,7 +186,7 @@ describe('a supervisor', () => {
     // It came to an end while it ran: it is asked once more, to finish.
     const fourth = await ground.started(ground.lead(), 4)
     expect(ground.brief(fourth)).toContain('All its tasks are done.')
-    await ground.as(fourth).call('epic_finish')
+    await ground.as(fourth).call('epic_finish', finish)
     await ground.leadEnds(4)
     await ground.settled()
     expect(await ground.runs(ground.lead())).toHaveLength(4)
