@@ -174,6 +174,19 @@ describe('feedback', () => {
     expect(await ground.app.events({ type: 'review.feedback' })).toMatchObject([{ data: { round: 1, commit: head, to: work.worker } }])
   })
 
+  test('[V30] a reviewer that waits for a place is told of with where it will read', async ({ ground }) => {
+    await ground.set('runs.default_harness', 'fake')
+    const work = await ground.begun()
+    await ground.set('runs.max_per_host', 1)
+    await ground.set('runs.linger_seconds', 3_600)
+    const asked = { task_id: work.task.id, summary: 'done', reviewer_agent: true, idempotency_key: 'once' }
+    const ask = () => ground.app.owner.call('review_request', asked, { actFor: work.worker, holdMs: 1 })
+    await ask()
+    await until(async () => (await ground.rounds(work)).at(-1)?.reviewer_task_id)
+    const { reviewer } = await ask()
+    expect(reviewer).toMatchObject({ state: 'starting', worktree_path: expect.stringContaining('/worktrees/web/') })
+  })
+
   test('[V15] that is cut off after the commit is told once, by one commit', async () => {
     let cut = 2
     const ground = await groundWith((real) => async (place, delivery) => {

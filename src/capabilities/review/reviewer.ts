@@ -80,5 +80,5 @@ async function pathOf(ctx: WatchContext, task: string): Promise<string> {
   const work = await workOf(ctx.view, task)
   const repo = work && (await projectStore(ctx.view).repo(work.repo_id))
   if (!repo) throw new Error(`the reviewer on ${task} has no work`)
-  return work.path ?? ctx.ports.git.placeFor(repo.path, work.name)
+  return work.path ?? ctx.ports.git.placeFor(repo.handle, work.name)
 }
