@@ -5,6 +5,7 @@ import { describe, expect, onTestFinished } from 'vitest'
 import { type Caller, openTestApp, type TestApp, test } from '../../testing/app.ts'
 import { FakeGit } from '../../testing/fakes/runs.ts'
 import { until } from '../../testing/signals.ts'
+import { WorkGround } from '../../testing/work.ts'
 
 /** An epic that nobody is started for. */
 async function epicIn(app: TestApp, fields: Record<string, unknown> = {}) {
@@ -188,5 +189,44 @@ describe('the work in an epic', () => {
     expect(second.base_commit).not.toBe(git(api, 'rev-parse', 'main'))
     const elsewhere = { task_id: (await taskIn(app, epic.id)).id, action: 'start_agent', harness: 'fake', repo_id: repos[0] }
     expect(await app.owner.refused('job_submit', elsewhere)).toMatchObject({ code: 'CONFLICT' })
+  })
+})
+
+describe('the end of an epic', () => {
+  /** Handed in, with one file on its branch; the person has not merged it. */
+  async function handedIn(app: TestApp) {
+    const ground = await new WorkGround(app).prepare()
+    const epic = await epicIn(app)
+    await supervisorOf(app, epic.id)
+    const work = await ground.handedIn('feature.txt', 'new\n', { epic_id: epic.id })
+    await app.owner.call('review_decide', { task_id: work.task.id, decision: 'approve' })
+    await app.owner.call('epic_update', { epic_id: epic.id, state: 'IN_PROGRESS' })
+    await app.owner.call('epic_finish', { epic_id: epic.id })
+    return { ground, epic, complete: { epic_id: epic.id, state: 'COMPLETED' } }
+  }
+
+  test.for([
+    ['as a merge', ['merge', '--no-ff', '--quiet', '-m', 'merged']],
+    ['as one commit', ['merge', '--squash', '--quiet']],
+  ] as const)('[EP16] is completed only when its work is on the base branch, merged %s', async ([, merge], { app }) => {
+    const { ground, epic, complete } = await handedIn(app)
+    expect(await app.owner.refused('epic_update', complete)).toMatchObject({
+      code: 'CONFLICT',
+      message: `${epic.handle} is not merged: main does not have what is on ${epic.branch}.`,
+      hint: expect.stringContaining(`git merge ${epic.branch}`),
+    })
+    expect((await app.owner.call('epic_get', { epic_id: epic.id })).epic.state).toBe('REVIEW')
+    ground.git(ground.top, ...merge, epic.branch)
+    // What others bring to the base branch meanwhile has no say in it.
+    ground.commit(ground.top, 'other.txt', 'x\n')
+    expect((await app.owner.call('epic_update', complete)).epic.state).toBe('COMPLETED')
+    expect(await app.owner.call('pr_get', { epic_id: epic.id })).toMatchObject({ pr: { state: 'MERGED' } })
+  })
+
+  test('[EP16] that git cannot tell of is completed when a person says that it was merged elsewhere', async ({ app }) => {
+    const { ground, epic, complete } = await handedIn(app)
+    ground.git(ground.top, 'branch', '-D', epic.branch)
+    expect(await app.owner.refused('epic_update', complete)).toMatchObject({ code: 'CONFLICT', hint: expect.stringContaining('merged_elsewhere') })
+    expect((await app.owner.call('epic_update', { ...complete, merged_elsewhere: true })).epic.state).toBe('COMPLETED')
   })
 })

@@ -12,6 +12,7 @@ import { Description, summaries, TaskSummary, Title, taskStore } from '../task/i
 import { nameOf } from '../work/index.ts'
 import { closePr } from './finish.ts'
 import { endLead, endTasks, withLead } from './lead.ts'
+import { notMerged } from './merged.ts'
 import { aboutEpic, checkMove, epicHandle, isOver, requireEpic, saveEpic } from './rules.ts'
 import { EpicStateName, EpicSummary, EpicView, epicCreated, epicUpdated } from './schema.ts'
 import { type EpicRow, epicStore } from './store.ts'
@@ -144,6 +145,7 @@ export const update = defineTool({
     supervisor_id: mention(AgentId)
       .optional()
       .describe('An agent of the role supervisor, of a window of your own, that leads it from now on'),
+    merged_elsewhere: z.boolean().default(false).describe('With COMPLETED: it is merged, although its repository does not show that'),
     expected_version: z.int().min(1).max(Number.MAX_SAFE_INTEGER).optional().describe('Refuse when the epic has changed since'),
   }),
   output: Changed,
@@ -151,7 +153,12 @@ export const update = defineTool({
   impact: 'write',
   profile: 'operator',
   critical: true,
-  async run(ctx, { epic_id, expected_version, ...given }) {
+  async prepare(ctx, { epic_id, state, merged_elsewhere }) {
+    const epic = await requireEpic(ctx.view, epic_id)
+    const completes = state === 'COMPLETED' && epic.state === 'REVIEW' && ctx.principal.kind === 'person'
+    return (completes && !merged_elsewhere ? await notMerged(ctx, epic) : undefined) ?? {}
+  },
+  async run(ctx, { epic_id, expected_version, merged_elsewhere: _, ...given }, _looked: object) {
     const row = await requireEpic(ctx.tx, epic_id)
     if (expected_version !== undefined && expected_version !== row.version)
       return refuse('CONFLICT', `${epicHandle(row)} is at version ${row.version}, not ${expected_version}.`, {
