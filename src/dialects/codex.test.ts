@@ -119,7 +119,9 @@ describe('what it answers', () => {
     ])
   })
 
-  test('[CC4] the agent that asked is WAITING_REVIEW for whoever asks, from the answer on, also while its process is still there', async ({ app }) => {
+  test('[CC4] the agent that asked is WAITING_REVIEW for whoever asks, from the answer on, also while its process is still there', async ({
+    app,
+  }) => {
     const ground = await new WorkGround(app).prepare()
     await app.owner.call('setting_update', { key: 'runs.default_harness', value: 'fake' })
     const { path, worker } = await ground.begun()

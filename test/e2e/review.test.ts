@@ -162,7 +162,10 @@ describe('the review loop', () => {
     )
     writeFileSync(go, '')
     await site.is(task, 'REVIEW')
-    expect(await site.rounds(task)).toMatchObject([{ decision: 'request_changes' }, { round: 2, decision: null, summary: 'It says hello.' }])
+    expect(await site.rounds(task)).toMatchObject([
+      { decision: 'request_changes' },
+      { round: 2, decision: null, summary: 'It says hello.' },
+    ])
   })
 
   test('[E71] the request after the third round is refused as documented; asked for once more, the work is given up', async () => {

@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished } from 'vitest'
 import { type Caller, openTestApp, type TestApp, test } from '../../testing/app.ts'
-import { FakeGit } from '../../testing/fakes/runs.ts'
+import { FakeGit, fakeHarness, harnessesOf } from '../../testing/fakes/runs.ts'
 import { until } from '../../testing/signals.ts'
 import { WorkGround } from '../../testing/work.ts'
 
@@ -192,6 +192,47 @@ describe('the work in an epic', () => {
   })
 })
 
+describe('the programs of an epic', () => {
+  const ready = (name: string) => fakeHarness({ name, account: async () => ({ signedIn: true }) })
+  async function withPrograms(...names: string[]): Promise<TestApp> {
+    const harnesses = harnessesOf(fakeHarness({ name: 'scripted' }), ...names.map(ready))
+    const app = await openTestApp({ ports: { git: new FakeGit(), harnesses } })
+    onTestFinished(() => app.close())
+    await app.owner.call('repo_add', { path: '/repo', project_id: await app.project() })
+    return app
+  }
+  const programsOf = ({ supervisor_harness, worker_harness }: Record<string, unknown>) => [supervisor_harness, worker_harness]
+
+  test('[J28] are chosen when it is begun, and named', async () => {
+    const app = await withPrograms('alpha')
+    expect(programsOf((await app.owner.call('epic_create', { title: 'Now' })).epic)).toEqual(['alpha', 'alpha'])
+    const planned = await epicIn(app, { workers: { harness: 'scripted' } })
+    expect(programsOf(planned)).toEqual([null, 'scripted'])
+    const { epic } = await app.owner.call('epic_update', { epic_id: planned.id, state: 'IN_PROGRESS' })
+    expect(programsOf(epic)).toEqual(['alpha', 'scripted'])
+    await until(async () => (await app.owner.call('job_list', { task_id: epic.lead_task_id })).jobs.length === 1)
+    expect((await app.owner.call('job_list', { task_id: epic.lead_task_id })).jobs).toMatchObject([{ harness: 'alpha' }])
+  })
+
+  test('[J28] are asked for where there are none or several; an epic that is led from a window can be begun all the same', async () => {
+    const app = await withPrograms('alpha', 'beta')
+    expect(await app.owner.refused('epic_create', { title: 'Now' })).toMatchObject({
+      code: 'INVALID_INPUT',
+      suggestions: ['alpha', 'beta'],
+    })
+    const planned = await epicIn(app)
+    const begin = { epic_id: planned.id, state: 'IN_PROGRESS' }
+    expect(await app.owner.refused('epic_update', begin)).toMatchObject({ code: 'INVALID_INPUT', suggestions: ['alpha', 'beta'] })
+    await supervisorOf(app, planned.id)
+    expect((await app.owner.call('epic_update', begin)).epic.state).toBe('IN_PROGRESS')
+    const task = await taskIn(app, planned.id)
+    await until(async () => (await app.events({ type: 'mail.sent' })).length === 1)
+    await app.owner.call('setting_update', { key: 'runs.default_harness', value: 'beta' })
+    await until(async () => (await app.owner.call('job_list', { task_id: task.id })).jobs.length === 1)
+    expect((await app.owner.call('job_list', { task_id: task.id })).jobs).toMatchObject([{ harness: 'beta' }])
+  })
+})
+
 describe('the end of an epic', () => {
   /** Handed in, with one file on its branch; the person has not merged it. */
   async function handedIn(app: TestApp) {
@@ -226,7 +267,10 @@ describe('the end of an epic', () => {
   test('[EP16] that git cannot tell of is completed when a person says that it was merged elsewhere', async ({ app }) => {
     const { ground, epic, complete } = await handedIn(app)
     ground.git(ground.top, 'branch', '-D', epic.branch)
-    expect(await app.owner.refused('epic_update', complete)).toMatchObject({ code: 'CONFLICT', hint: expect.stringContaining('merged_elsewhere') })
+    expect(await app.owner.refused('epic_update', complete)).toMatchObject({
+      code: 'CONFLICT',
+      hint: expect.stringContaining('merged_elsewhere'),
+    })
     expect((await app.owner.call('epic_update', { ...complete, merged_elsewhere: true })).epic.state).toBe('COMPLETED')
   })
 })

@@ -7,7 +7,7 @@ import { createGit } from '../../adapters/git-cli/index.ts'
 import { EFFECT_TIMES } from '../../kernel/effect.ts'
 import { type Git, GitRefusal } from '../../ports/git.ts'
 import { Caller, openTestApp, type TestApp } from '../../testing/app.ts'
-import { FakeRunner } from '../../testing/fakes/runs.ts'
+import { FakeRunner, fakeHarness, harnessesOf } from '../../testing/fakes/runs.ts'
 import { until } from '../../testing/signals.ts'
 
 interface Work {
@@ -172,6 +172,15 @@ describe('feedback', () => {
       { decision: 'request_changes', feedback: 'Refuse it.', feedbacks: [{ state: 'sent', commit_hash: head, priority: 'high' }] },
     ])
     expect(await ground.app.events({ type: 'review.feedback' })).toMatchObject([{ data: { round: 1, commit: head, to: work.worker } }])
+  })
+
+  test('[V30] [J28] a reviewer whose program nobody names is the only one that is ready, and the answer names it', async () => {
+    const ground = await Ground.open({ ports: { harnesses: harnessesOf(fakeHarness({ account: async () => ({ signedIn: true }) })) } })
+    onTestFinished(() => ground.app.close())
+    const work = await ground.begun()
+    const asked = { task_id: work.task.id, summary: 'done', reviewer_agent: true }
+    const { reviewer } = await ground.app.owner.call('review_request', asked, { actFor: work.worker })
+    expect(reviewer).toMatchObject({ state: 'running', harness: 'fake' })
   })
 
   test('[V30] a reviewer that waits for a place is told of with where it will read', async ({ ground }) => {

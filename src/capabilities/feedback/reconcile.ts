@@ -1,9 +1,10 @@
 import { z } from 'zod'
+import { Refusal } from '../../kernel/error.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { takeTurn } from '../handle.ts'
 import { livingRun } from '../job/index.ts'
 import { sendLetter } from '../mail/index.ts'
-import { feedbackStore, type ReviewRow, reviewStore, tally } from '../review/index.ts'
+import { feedbackStore, type ReviewRow, readerProgram, reviewStore, tally } from '../review/index.ts'
 import { openSession } from '../session/index.ts'
 import { epicOf, handleOf, type TaskRow, taskStore } from '../task/index.ts'
 import { takeAway, workOf } from '../work/index.ts'
@@ -19,7 +20,12 @@ export const reconcileReview = defineTool({
   impact: 'write',
   profile: 'maintainer',
   internal: true,
-  async run(ctx, { task_id }) {
+  async prepare(ctx, { task_id }) {
+    const last = (await reviewStore(ctx.view).ofTask(task_id)).at(-1)
+    const program = last?.reader === 'agent' && last.reviewer_task_id === null ? await readerProgram(ctx) : undefined
+    return { asked: program && !(program instanceof Refusal) ? program.name : undefined }
+  },
+  async run(ctx, { task_id }, { asked }) {
     await takeTurn(ctx.tx, `review:${task_id}`)
     await giveUp(ctx, task_id)
     const [task, rounds] = await look(ctx, task_id)
@@ -27,7 +33,7 @@ export const reconcileReview = defineTool({
     if (!task || !last) return {}
     await endReviewers(ctx, task, rounds)
     const isToRead = task.status === 'REVIEW' && task.deleted_at === null && last.decision === null
-    if (isToRead && last.reviewer_task_id === null) await startReviewer(ctx, task, last)
+    if (isToRead && last.reviewer_task_id === null) await startReviewer(ctx, task, last, last.reader === 'agent' ? asked : undefined)
     if (last.abandoned_at !== null && last.cleaned_at === null) await cleanUp(ctx, task, last)
     return {}
   },

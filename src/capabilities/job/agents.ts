@@ -1,14 +1,15 @@
 import { z } from 'zod'
-import { type Refusal, refuse } from '../../kernel/error.ts'
+import { Refusal, refuse } from '../../kernel/error.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { type AgentFacts, type AgentRow, AgentView, agentStore, agentView, factsOf } from '../agent/index.ts'
 import { AgentId } from '../ids.ts'
+import { programFor } from '../programs.ts'
 import { handleOf, isDuty, type TaskRow, taskStore } from '../task/index.ts'
 import { workOf } from '../work/index.ts'
 import { cancelJob } from './admission.ts'
 import { presenceOf } from './presence.ts'
-import { askToStop } from './rules.ts'
+import { askToStop, type JobArguments } from './rules.ts'
 import { jobStore, type RunRow, runStore } from './store.ts'
 import { beginWork } from './submit.ts'
 
@@ -24,7 +25,12 @@ export const startAgent = defineTool({
   example: { agent_id: 'worker-1' },
   impact: 'write',
   profile: 'operator',
-  async run(ctx, { agent_id }) {
+  async prepare(ctx, { agent_id }) {
+    // Whoever has run goes on by the same program.
+    const program = (await presenceOf(ctx.view, agent_id)) ? undefined : await programFor(ctx, undefined)
+    return { harness: program && !(program instanceof Refusal) ? program.name : undefined }
+  },
+  async run(ctx, { agent_id }, { harness }) {
     const { agent, task } = await managed(ctx, agent_id)
     if (!task) {
       return refuse('INVALID_AGENT_STATE', `${agent.handle} has no task.`, {
@@ -36,9 +42,10 @@ export const startAgent = defineTool({
     const open = await jobStore(ctx.tx).openOf(task.id)
     if (open) return answer(ctx, agent.id, open.id, 'It is at work already, or about to be.')
     if (task.status === 'REVIEW') return answer(ctx, agent.id, null, `It goes on when ${handleOf(task)} comes back from review.`)
-    const begun = await beginWork(ctx, task, { message: 'Go on.' })
+    const begun = await beginWork(ctx, task, { harness, message: 'Go on.' })
     if ('body' in begun) return begun
-    return answer(ctx, agent.id, begun.id, `It goes on with ${handleOf(task)}.`)
+    const by = (JSON.parse(begun.arguments) as JobArguments).harness
+    return answer(ctx, agent.id, begun.id, `It goes on with ${handleOf(task)}, by ${by}.`)
   },
 })
 

@@ -83,7 +83,11 @@ export const job = defineCapability({
       5,
       'How long after a death the agent is started again; doubled each time',
     ),
-    'runs.default_harness': setting(z.string().min(1).max(40), 'scripted', 'Which agent program start_agent uses when it is not told'),
+    'runs.default_harness': setting(
+      z.string().max(40),
+      '',
+      'Which agent program is started where nobody says which; empty: the only one that is installed and logged in',
+    ),
     'runs.approvals': setting(
       z
         .array(z.string().regex(APPROVAL_LINE, 'each is like claude=ask: a harness, or * for all others, and then allow, ask or deny'))

@@ -159,6 +159,73 @@ describe('a job', () => {
     expect(actions).toHaveLength(6)
   })
 
+  describe('which program is started when nobody says so', () => {
+    const [there, away] = [
+      { found: true, version: '1' } as const,
+      { found: false, why: 'no such program', install: 'npm i -g it' } as const,
+    ]
+    const program = (name: string, probe: typeof there | typeof away, signedIn: boolean) =>
+      fakeHarness({
+        name,
+        title: name.toUpperCase(),
+        probe: async () => probe,
+        account: async () => (signedIn ? { signedIn } : { signedIn, how: `Run ${name} login.` }),
+      })
+    async function withPrograms(...programs: Harness[]) {
+      const harnesses = harnessesOf(fakeHarness({ name: 'scripted', title: 'Scripted agent' }), ...programs)
+      const app = await openTestApp({ ports: { runner: new FakeRunner(), git: new FakeGit(), harnesses }, effectTimes: QUICK })
+      onTestFinished(() => app.close())
+      await app.owner.call('repo_add', { path: '/repo', project_id: await app.project() })
+      const task = await app.task()
+      return Object.assign(app, { start: { task_id: task.handle, action: 'start_agent' } })
+    }
+
+    test('[J28] the only one that is installed and logged in; every answer names it', async () => {
+      const app = await withPrograms(program('alpha', there, true), program('beta', there, false), program('gamma', away, true))
+      const { job } = await app.owner.call('job_submit', app.start)
+      expect(job).toMatchObject({ action: 'start_agent', harness: 'alpha' })
+      expect((await app.owner.call('job_get', { job_id: job.id })).runs).toMatchObject([{ harness: 'alpha' }])
+      expect((await app.owner.call('job_list')).jobs).toMatchObject([{ harness: 'alpha' }])
+    })
+
+    test('[J28] none of several: they are named, and one of them can be chosen for once or for ever', async () => {
+      const app = await withPrograms(program('alpha', there, true), program('beta', there, true))
+      expect(await app.owner.refused('job_submit', app.start)).toMatchObject({
+        code: 'INVALID_INPUT',
+        message: 'Which agent program? These are installed and logged in: ALPHA (alpha), BETA (beta).',
+        hint: 'Give harness; or name one for good with the setting runs.default_harness.',
+        suggestions: ['alpha', 'beta'],
+      })
+      const other = await app.task()
+      expect(await app.owner.call('job_submit', { ...app.start, task_id: other.id, harness: 'beta' })).toMatchObject({
+        job: { harness: 'beta' },
+      })
+      await app.owner.call('setting_update', { key: 'runs.default_harness', value: 'alpha' })
+      expect(await app.owner.call('job_submit', app.start)).toMatchObject({ job: { harness: 'alpha' } })
+    })
+
+    test('[J28] none that is not logged in, or not installed: how to get one is said', async () => {
+      const installed = await withPrograms(program('alpha', there, false), program('beta', away, true))
+      expect(await installed.owner.refused('job_submit', installed.start)).toMatchObject({
+        message: 'No agent program is logged in here. Installed: ALPHA (alpha).',
+        hint: expect.stringContaining('Run alpha login.'),
+        suggestions: ['alpha'],
+      })
+      const bare = await withPrograms(program('beta', away, true))
+      expect(await bare.owner.refused('job_submit', bare.start)).toMatchObject({
+        message: 'No agent program is installed here.',
+        hint: expect.stringMatching(/BETA: npm i -g it[\s\S]*harness scripted/),
+      })
+      expect((await bare.owner.call('job_list')).jobs).toEqual([])
+    })
+
+    test('[J28] one without a model is started only by its name', async () => {
+      const app = await withPrograms()
+      expect(await app.owner.refused('job_submit', app.start)).toMatchObject({ code: 'INVALID_INPUT' })
+      expect(await app.owner.call('job_submit', { ...app.start, harness: 'scripted' })).toMatchObject({ job: { harness: 'scripted' } })
+    })
+  })
+
   test('[J2] without a repository it is refused, and says how to get one', async () => {
     const app = await openTestApp({ effectTimes: QUICK })
     onTestFinished(() => app.close())
