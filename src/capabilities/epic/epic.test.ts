@@ -246,6 +246,13 @@ describe('the end of an epic', () => {
     return { ground, epic, complete: { epic_id: epic.id, state: 'COMPLETED' } }
   }
 
+  test('[EP17] is asked for in the words that a person types', async ({ app }) => {
+    await handedIn(app)
+    const [letter] = (await app.owner.call('mail_inbox')).letters
+    expect(letter.body).toContain('`signalbox epic update E-1 --state COMPLETED`')
+    expect(letter.body).not.toContain('epic_update')
+  })
+
   test.for([
     ['as a merge', ['merge', '--no-ff', '--quiet', '-m', 'merged']],
     ['as one commit', ['merge', '--squash', '--quiet']],

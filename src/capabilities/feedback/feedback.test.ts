@@ -494,7 +494,9 @@ describe('work that leads nowhere', () => {
     await ground.told('review.abandoned')
     await until(async () => (await app.events({ type: 'work.removed' })).length === 1)
     expect(await ground.get(work.task.id)).toMatchObject({ status: 'BACKLOG', attention: 'human' })
-    expect((await app.owner.call('mail_inbox')).letters).toMatchObject([{ subject: `Given up: ${work.task.handle}` }])
+    expect((await app.owner.call('mail_inbox')).letters).toMatchObject([
+      { subject: `Given up: ${work.task.handle}`, body: expect.stringContaining('(`signalbox agent start worker-1`)') },
+    ])
     await app.owner.call('job_submit', { task_id: work.task.id, action: 'start_agent', harness: 'fake' })
     await ground.running(work.task.id)
     const { agents } = await app.owner.call('agent_list')

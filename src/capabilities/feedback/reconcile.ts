@@ -1,9 +1,10 @@
 import { z } from 'zod'
 import { Refusal } from '../../kernel/error.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
+import { agentStore } from '../agent/index.ts'
 import { takeTurn } from '../handle.ts'
 import { livingRun } from '../job/index.ts'
-import { sendLetter } from '../mail/index.ts'
+import { callFor, HUMAN, sendLetter } from '../mail/index.ts'
 import { feedbackStore, type ReviewRow, readerProgram, reviewStore, tally } from '../review/index.ts'
 import { openSession } from '../session/index.ts'
 import { epicOf, handleOf, type TaskRow, taskStore } from '../task/index.ts'
@@ -53,11 +54,14 @@ async function giveUp(ctx: RunContext, id: string): Promise<void> {
   const reason = `${failed} failed rounds and ${refused} refused requests for another: that is as often as it may.`
   if (await abandon(ctx, task, last, reason)) return
   const { project_id, epic_id } = task
+  const to = (await epicOf(ctx.tx, task))?.supervisor_id ?? HUMAN
+  const worker = task.assignee_id ? await agentStore(ctx.tx).agent(task.assignee_id) : undefined
+  const start = worker ? callFor(to, 'agent_start', worker.handle) : callFor(to, 'job_submit', handleOf(task), 'start_agent')
   await sendLetter(ctx, {
     from: 'system',
-    to: (await epicOf(ctx.tx, task))?.supervisor_id ?? 'human',
+    to,
     subject: `Given up: ${handleOf(task)}`,
-    body: `The work on ${handleOf(task)} (${task.title}) was given up. ${reason} Its branch is kept. Change the task and start its worker again, try another way, or close it.`,
+    body: `The work on ${handleOf(task)} (${task.title}) was given up. ${reason} Its branch is kept. Change the task and start its worker again (${start}), or close it (${callFor(to, 'task_close', handleOf(task), '"…"')}).`,
     importance: 'high',
     about: { project_id, epic_id, task_id: task.id },
   })
