@@ -61,7 +61,7 @@ async function onlyProgram({ ports: { harnesses } }: LookContext): Promise<Harne
     })
   if (installed.length)
     return refuse('INVALID_INPUT', `No agent program is logged in here. Installed: ${inWords(installed)}.`, {
-      hint: `${installed.map(({ harness, login }) => `${harness.title}: ${login}`).join(' ')} One that is logged in all the same: ${choose}`,
+      hint: `${installed.map(({ harness, login }) => `${harness.title}: ${login}`).join(' ')} Where one is logged in all the same: ${choose}`,
       suggestions,
     })
   const how = seen.map(({ harness, install }) => `${harness.title}: ${install}`)

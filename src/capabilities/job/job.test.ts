@@ -126,6 +126,9 @@ describe('a job', () => {
       const refused = await app.owner.refused('job_submit', { task_id: task.id, action })
       expect(refused).toMatchObject({ code: 'INVALID_TRANSITION', message: `${task.handle} waits for review.`, next_tool: 'review_decide' })
     }
+    // Which program it would be does not matter.
+    await app.owner.call('setting_update', { key: 'runs.default_harness', value: null })
+    expect((await app.owner.refused('job_submit', { task_id: task.id, action: 'start_agent' })).code).toBe('INVALID_TRANSITION')
     expect((await app.owner.call('review_queue')).queue).toMatchObject([{ task_id: task.id }])
     expect((await app.owner.call('task_get', { task_id: task.id })).task.status).toBe('REVIEW')
     const { next_tool, next_arguments } = await app.owner.refused('job_submit', { task_id: task.id, action: 'start_agent' })

@@ -156,7 +156,8 @@ export const submit = defineTool({
     const wrong = misplaced(action, given) ?? notForAgents(ctx.principal, given)
     if (wrong) return wrong
     if (action === 'message_agent' || action === 'interrupt_agent') return (await hears(ctx, task_id, action)) ?? {}
-    return action === 'start_agent' ? lookAtHarness(ctx, task_id, given) : {}
+    if (action !== 'start_agent') return {}
+    return isInReview(await requireTask(ctx, task_id)) ?? lookAtHarness(ctx, task_id, given)
   },
   async run(ctx, { task_id, action, ...given }, looked: { harness?: string }) {
     const task = await requireTask(ctx, task_id)
