@@ -46,7 +46,8 @@ export interface Ledger {
   /** The same without a filter; `heldBack` says that committed events are not shown yet, because an older transaction is still open. */
   news(view: Tx, after: Cursor, limit: number): Promise<{ events: LoggedEvent[]; heldBack: boolean }>
   remembered(tx: Tx, principal: string, tool: string, key: string, now: number): Promise<StoredAnswer | undefined>
-  remember(tx: Tx, principal: string, tool: string, key: string, stored: StoredAnswer, now: number): Promise<void>
+  /** `instead` of the one that was there. */
+  remember(tx: Tx, principal: string, tool: string, key: string, stored: StoredAnswer, now: number, instead?: StoredAnswer): Promise<void>
   countRefusals(tx: Tx, counts: { source: string; reason: string; count: number; at: number }[]): Promise<void>
   /** Drops some of what has outlived its use: idempotency keys after 24 h. True when there may be more. */
   forget(tx: Tx, now: number): Promise<boolean>

@@ -130,6 +130,12 @@ export type TypedTool<N extends string, I extends z.ZodObject, O extends z.ZodOb
   output: O
 }
 
+/** As people type it: `task create` for `task_create`. */
+export function commandOf(tool: string): string {
+  const [noun, ...verb] = tool.split('_')
+  return `${noun} ${verb.join('-')}`
+}
+
 export const IDEMPOTENCY_KEY = z.string().min(1).max(200)
 
 const KEY_JSON = {

@@ -135,6 +135,7 @@ export const test = base.extend<Fixtures>({
     // biome-ignore lint/correctness/noEmptyPattern: see above
     async ({}, use) => {
       const daemon = await TestDaemon.start()
+      await daemon.call('setting_update', { key: 'runs.default_harness', value: 'scripted' })
       await use(daemon)
       await daemon.remove()
     },

@@ -122,6 +122,17 @@ export const stopRun = defineEffect({
   },
 })
 
+/** The time that an agent had to end by itself is over. Whether it still has to is decided then: its work may be back. */
+export const lingered = defineEffect({
+  type: 'run.linger',
+  payload: ofRun.extend({ round: z.int() }),
+  attempts: MANY,
+  recognise: async () => 'not_done',
+  async do(ctx, payload) {
+    await ctx.report('run_lingered', payload)
+  },
+})
+
 /** Looks at what the run has left in its worktree, which decides what comes next. */
 export const settleRun = defineEffect({
   type: 'run.settle',

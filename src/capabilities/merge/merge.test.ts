@@ -388,6 +388,7 @@ describe('an epic', () => {
     expect(ground.git(ground.top, 'rev-list', '--count', 'main')).toBe('1')
     expect(await supervisor.refused('epic_update', { epic_id: epic.id, state: 'COMPLETED' })).toMatchObject({ code: 'PERMISSION_DENIED' })
     expect(await app.owner.refused('task_create', { epic_id: epic.id, title: 'late' })).toMatchObject({ code: 'CONFLICT' })
+    ground.git(ground.top, 'merge', '-q', '--ff-only', epic.branch)
     await app.owner.call('epic_update', { epic_id: epic.id, state: 'COMPLETED' })
     expect((await app.owner.call('epic_get', { epic_id: epic.id })).epic.completed_at).not.toBeNull()
     expect((await app.owner.call('pr_get', { epic_id: epic.id })).pr.state).toBe('MERGED')

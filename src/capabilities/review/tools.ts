@@ -7,7 +7,7 @@ import { about, Body, handleOf, isDuty, requireTask, type TaskRow, transition } 
 import { placeOf, workOf } from '../work/index.ts'
 import { limitOf, overLimit } from './limit.ts'
 import { openPr } from './pull-requests.ts'
-import { cannotRead, ReviewerView, reviewerThere } from './reviewer.ts'
+import { ReviewerView, readerProgram, reviewerThere } from './reviewer.ts'
 import { type FeedbackView, LimitView, ReviewView, reviewRequested } from './schema.ts'
 import { type FeedbackRow, feedbackStore, type Reader, type ReviewRow, reviewStore } from './store.ts'
 import { timeOut } from './timeout.ts'
@@ -41,8 +41,9 @@ export const request = defineTool({
   profile: 'pair_worker',
   core: true,
   async prepare(ctx, { task_id, leave_uncommitted, reviewer_agent }) {
-    const unread = reviewer_agent ? await cannotRead(ctx) : undefined
-    if (unread) return unread
+    // What cannot be started is said before anything is handed in.
+    const reader = reviewer_agent ? await readerProgram(ctx) : undefined
+    if (reader instanceof Refusal) return reader
     const id = task_id ?? ctx.principal.scope.task
     const seen = id ? await seenOf(ctx, id) : undefined
     return (leave_uncommitted ? undefined : uncommitted(seen?.dirty ?? 0, '; or say leave_uncommitted')) ?? { head: seen?.head ?? null }

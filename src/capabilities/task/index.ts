@@ -43,7 +43,7 @@ export const task = defineCapability({
   ],
 })
 
-export type { AttentionSource } from './attention.ts'
+export type { AttentionSource, Step } from './attention.ts'
 export { askForAttention } from './attention.ts'
 export { askForEpics, type EpicFacts, epicOf } from './epic.ts'
 export {
