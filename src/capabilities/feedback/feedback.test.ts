@@ -511,13 +511,10 @@ describe('work that leads nowhere', () => {
   }) => {
     await ground.set('review.max_iterations', 1)
     const work = await ground.handedIn()
+    await ground.told('job.ended')
+    // Its letter wakes it.
     await ground.feedback(work)
-    const { job } = await ground.app.owner.call('job_submit', { task_id: work.task.id, action: 'resume_agent' }).catch(async () => {
-      await until(async () => (await ground.app.events({ type: 'job.ended' })).length === 1)
-      return ground.app.owner.call('job_submit', { task_id: work.task.id, action: 'resume_agent' })
-    })
-    await until(async () => (await ground.app.owner.call('job_get', { job_id: job.id })).job.run_id)
-    await ground.running(work.task.id)
+    await ground.told('run.started', 2)
     ground.commit(work.path, 'c.txt', 'c\n')
     ground.runner.exit((await ground.app.owner.call('run_list', { task_id: work.task.id })).runs[0].id, 0)
     await until(async () => (await ground.rounds(work))[0]?.refused === 1)
