@@ -511,13 +511,10 @@ describe('work that leads nowhere', () => {
   }) => {
     await ground.set('review.max_iterations', 1)
     const work = await ground.handedIn()
+    await ground.told('job.ended')
+    // Its letter wakes it.
     await ground.feedback(work)
-    // The letter wakes its worker.
-    const jobs = async () => (await ground.app.owner.call('job_list', { task_id: work.task.id })).jobs
-    await until(async () =>
-      (await jobs()).some((job: { action: string; run_id: string | null }) => job.action === 'resume_agent' && job.run_id),
-    )
-    await ground.running(work.task.id)
+    await ground.told('run.started', 2)
     ground.commit(work.path, 'c.txt', 'c\n')
     ground.runner.exit((await ground.app.owner.call('run_list', { task_id: work.task.id })).runs[0].id, 0)
     await until(async () => (await ground.rounds(work))[0]?.refused === 1)
