@@ -65,7 +65,7 @@ export const jobAttention: AttentionSource = async (view, tasks) => {
     else if (job.state === 'cancelled' && job.agent_id !== null && task?.status === 'BACKLOG')
       told.set(job.task_id, {
         attention: 'human',
-        detail: `${handle} was stopped. ${job.reason ?? ''}`.trim(),
+        detail: job.reason ?? 'It was stopped.',
         steps: [submit(task, 'resume_agent'), submit(task, 'start_agent')],
       })
   }

@@ -921,6 +921,7 @@ describe('a job', () => {
     expect((await app.owner.call('task_get', { task_id: task.id })).task).toMatchObject({
       attention: 'human',
       attention_detail: expect.stringContaining('resume'),
+      attention_steps: [{ tool: 'job_submit', arguments: { task_id: task.handle, action: 'resume_agent' } }, {}],
     })
   })
 
