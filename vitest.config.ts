@@ -39,7 +39,14 @@ const sqlite = {
 }
 
 /** Daemons, browsers and agents as processes of their own. */
-const whole = { ...common, name: 'whole', include: ['test/**/*.test.ts'], exclude: sqlite.exclude, globalSetup: sqlite.globalSetup }
+const whole = {
+  ...common,
+  ...shared,
+  name: 'whole',
+  include: ['test/**/*.test.ts'],
+  exclude: sqlite.exclude,
+  globalSetup: sqlite.globalSetup,
+}
 
 const postgres = {
   ...common,
@@ -53,7 +60,7 @@ const withoutPostgres = (process.env.SIGNALBOX_TEST_WITHOUT ?? '').split(',').in
 
 export default defineConfig({
   test: {
-    maxWorkers: 3,
+    maxWorkers: 4,
     sequence: { sequencer: LongestFirst },
     projects: [sqlite, whole, ...(withoutPostgres ? [] : [postgres])].map((test) => ({ test })),
   },

@@ -25,7 +25,7 @@ it. On PostgreSQL a write is eleven messages to the server, one after the other;
 time there, from the lock on the project to the end of the commit, so more clients do not make it faster.`,
 
   mail: `A letter is a row with five index entries beside its event and its audit row, and four statements more: who the receiver is, what the token
-has sent lately, whether the same text went to the same receiver a moment ago, whether the receiver runs and is to be told. In the profile at
+has sent lately, whether the sender is a run that repeats itself, whether the receiver runs and is to be told. In the profile at
 30 writers the largest part is the commits' wait for the disk (a third of the busy time while others wrote to it too).`,
 
   wait: `Measured from the sending of the note to the waiter's answer, so a durable write is in it. The limit has to be answered by the SDK twice

@@ -150,7 +150,7 @@ async function worktrees({ options }: World): Promise<Row[]> {
     const port = createGit({ worktrees: folder })
     const found = { ours: [] as number[], plain: [] as number[] }
     for (let round = 0; round <= Math.max(3, options.rounds - 2); round++) {
-      const path = port.placeFor('bench', `task-0000000${round}-x`)
+      const path = port.placeFor({ repo_handle: 'bench', name: `task-0000000${round}-x` })
       const ours = await timed(() => port.add({ repo, path, branch: `signalbox/task-0000000${round}-x`, base: 'main', strategy: 'local' }))
       const plainPath = join(folder, `plain-${round}`)
       const plain = await timed(async () =>

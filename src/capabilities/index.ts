@@ -2,19 +2,19 @@ import type { Capability, SettingDefinition } from '../kernel/capability.ts'
 import { agent, askAboutAgents, askForTerminals } from './agent/index.ts'
 import { approval } from './approval/index.ts'
 import { effect } from './effect/index.ts'
-import { epic, epicAttention, epicFacts, leftAttention, wakeAgent } from './epic/index.ts'
+import { epic, epicAttention, epicFacts, epicsOf, leftAttention, wakeAgent } from './epic/index.ts'
 import { escalation } from './escalation/index.ts'
 import { feedback, feedbackAttention, reviewerFacts } from './feedback/index.ts'
 import { aboutAgents, job, jobAttention, livingRun, whenPresenceChanges } from './job/index.ts'
 import { mail, presenceChanged as tellOfLetters, wakers } from './mail/index.ts'
-import { lineHeadOf, merge, reviewAttention } from './merge/index.ts'
-import { project } from './project/index.ts'
+import { lineHeadOf, merge, reviewAttention, withdraw } from './merge/index.ts'
+import { belongings, project } from './project/index.ts'
 import { askForReviewers, closePr, pullRequestOf, review } from './review/index.ts'
 import { openSession, session, sessionAttention, terminalOf } from './session/index.ts'
 import { system } from './system/index.ts'
-import { askForAttention, askForEpics, task, whenTaskEnds } from './task/index.ts'
+import { askForAttention, askForEpics, task, tasksOfProject, whenTaskEnds } from './task/index.ts'
 import { transcript } from './transcript/index.ts'
-import { askForLines, askForPullRequests, inUse, work } from './work/index.ts'
+import { askForLines, askForPullRequests, inUse, work, workInRepo } from './work/index.ts'
 
 /** THE registry: one line per capability. Order matters only for migrations that refer to an earlier one's tables. */
 const all = [
@@ -46,7 +46,11 @@ askForPullRequests(pullRequestOf)
 askForLines(lineHeadOf)
 askForReviewers(reviewerFacts)
 inUse.push(livingRun, openSession)
-whenTaskEnds.push((ctx, task) => closePr(ctx, task, task.closed_reason ?? 'Its task is gone.'))
+belongings.push(epicsOf, tasksOfProject, workInRepo)
+whenTaskEnds.push(
+  (ctx, task) => closePr(ctx, task, task.closed_reason ?? 'Its task is gone.'),
+  async (ctx, task) => void (await withdraw(ctx, task, task.deleted_at === null ? 'Its task was closed.' : 'Its task was deleted.')),
+)
 whenPresenceChanges.push(tellOfLetters)
 wakers.push(wakeAgent)
 

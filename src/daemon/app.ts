@@ -17,7 +17,7 @@ import { dialects as allDialects } from '../dialects/index.ts'
 import { AuditBuffer, calledAs, type Failures } from '../kernel/audit.ts'
 import type { Capability } from '../kernel/capability.ts'
 import type { Dialect } from '../kernel/dialect.ts'
-import { EFFECT_TIMES, type EffectTimes, react } from '../kernel/effect.ts'
+import { EFFECT_TIMES, type EffectTimes, type ReactorParts, react } from '../kernel/effect.ts'
 import type { LoggedEvent } from '../kernel/event.ts'
 import { type Host, type Identity, Kernel } from '../kernel/invoke.ts'
 import { RateLimit } from '../kernel/limit.ts'
@@ -150,14 +150,24 @@ export async function createApp(options: AppOptions): Promise<App> {
     },
   })
 
-  feed.subscribe((events) => {
-    // The call that changed it has seen to that here; this is for a change that another daemon committed.
-    if (events.some((event) => event.type === settingChanged.type)) settings.reload(engine.view).catch(() => {})
-  })
+  // The call that changed it has seen to that here; this is for a change that another daemon committed.
+  feed.beforeTelling = async (events) => {
+    if (events.some((event) => event.type === settingChanged.type)) await settings.reload(engine.view)
+  }
   engine.onChange?.(() => void feed.pump())
-  await effects.start((claim) =>
-    react({ types: registry.effects, view: engine.view, ports, report: (id, tool, input) => report(kernel, id, tool, input) }, claim),
-  )
+  const reactorParts: ReactorParts = {
+    types: registry.effects,
+    view: engine.view,
+    ports,
+    report: (id, tool, input) => report(kernel, id, tool, input),
+    async setting<T>(key: string) {
+      // Who is told of a change hears of it before the values in force are read again.
+      await settings.reload(engine.view)
+      return settings.get<T>(key)
+    },
+    subscribe: (listener) => feed.subscribe(listener),
+  }
+  await effects.start((claim) => react(reactorParts, claim))
   const reactors = await startReactors(registry, kernel, feed, options.onDefect)
   // What a daemon that was killed left unsealed.
   seals.sealer.wake()
@@ -243,6 +253,7 @@ function createDaemonPort(engine: Engine, feed: Feed, counts: App['counts'], opt
   const began = performance.now()
   return {
     host: options.hostName,
+    shared: engine.facts.shared,
     address: () => options.address,
     check: () => engine.check(),
     health() {

@@ -10,9 +10,13 @@ import { statusCommand } from './status-command.ts'
 function answerOf(tool: string | undefined, { status: [status] = [''] }: { status?: string[] }): object {
   if (tool === 'system_health') return { version: '1', ok: true, uptime_seconds: 1, database: { engine: 'x', size_bytes: 1 }, notices: [] }
   if (tool === 'mail_inbox') return { unread_count: 1, letters: [{ id: 'mail_1', from: 'system', subject: 'Cannot start: T-1' }] }
+  if (tool === 'work_get') return { work: { state: 'made' } }
+  if (tool === 'repo_list') return { repos: [{ handle: 'web' }] }
+  if (tool === 'setting_get') return { settings: [{ value: 'claude' }] }
   if (tool !== 'task_list') return { agents: [], effects: [] }
   const ofEpic = { attention: 'human', epic_id: 'epic_1', attention_detail: 'Look.', title: 'x' }
-  if (status === 'IN_PROGRESS') return { tasks: [{ ...ofEpic, handle: 'T-8', status, lead: true }], next: null }
+  const attention_steps = [{ tool: 'epic_finish', arguments: { epic_id: 'E-2' } }]
+  if (status === 'IN_PROGRESS') return { tasks: [{ ...ofEpic, handle: 'T-8', status, lead: true, attention_steps }], next: null }
   if (status === 'REVIEW') return { tasks: [{ ...ofEpic, handle: 'T-9', status, lead: false }], next: null }
   const tasks = status === 'BACKLOG' ? [{ handle: 'T-1', title: 'x', status, attention: 'human' }] : []
   return { tasks, next: status === 'BACKLOG' ? '1' : null }
@@ -43,6 +47,7 @@ test('[E50] work of an epic is decided about and not closed; a letter of Signalb
   const out = await shown()
   expect(out).toMatch(/To review\n[\s\S]*→ signalbox review decide T-9 approve\n[\s\S]*Epics that wait for you\n[\s\S]*T-8/)
   expect(out).not.toMatch(/signalbox task close T-9|signalbox start T-8/)
+  expect(out).toContain('→ signalbox epic finish E-2\n')
   expect(out).toContain('signalbox mail read mail_1')
   expect(out).not.toContain('mail reply')
 })

@@ -12,6 +12,7 @@ import type { Terminal } from '../surfaces/cli/terminal.ts'
 import { plain } from '../surfaces/cli/text.ts'
 import { watch } from '../surfaces/cli/watch.ts'
 import { bytes, span } from '../surfaces/cli/when.ts'
+import { idleWorker, KINDS, type Kind, kindOf, nextSteps } from './status-next.ts'
 
 const HELP = `signalbox status: what needs you now, what goes on, and how the daemon is.
 
@@ -25,7 +26,9 @@ const MOST_PAGES = 10
 const SHOWN = 8
 
 interface Task extends Row {
+  id: string
   handle: string
+  project_id: string
   status: string
   attention: string | null
 }
@@ -57,6 +60,8 @@ interface Status extends Row {
   daemon: Row & { url: string; version: string; ok: boolean; uptime_seconds: number; engine: string; size_bytes: number }
   notices: string[]
   needs_you: Task[]
+  /** What to type about them, by handle: of each kind of task for one. */
+  next: Record<string, string[]>
   approvals: Approval[]
   unread_letters: number
   /** The newest of them. */
@@ -101,18 +106,22 @@ async function gather(reach: Reach): Promise<Status> {
   ])
   const { version, ok, uptime_seconds, database, notices } = health as Row & { database: Row }
   const { engine, size_bytes } = database
+  const needs_you = open.flatMap(({ found }) => found.filter((task) => task.attention === 'human'))
+  const asked = (approvals.approvals ?? []) as Approval[]
+  const people = agents.agents as Agent[]
   return {
     daemon: { url: reach.daemon().url, version, ok, uptime_seconds, engine, size_bytes } as Status['daemon'],
     notices: notices as string[],
-    needs_you: open.flatMap(({ found }) => found.filter((task) => task.attention === 'human')),
-    approvals: (approvals.approvals ?? []) as Approval[],
+    needs_you,
+    next: await nextSteps(reach, withoutAsking(needs_you, asked), idleWorker(people)),
+    approvals: asked,
     unread_letters: Number(mail?.unread_count ?? 0),
     letters: (mail?.letters ?? []) as Letter[],
     lines: ((merges?.lines ?? []) as Line[]).filter(({ held, behind }) => held !== null || behind > 0).map(shownLine),
     stuck_effects: (effects?.effects ?? []) as Status['stuck_effects'],
     tasks: Object.fromEntries([...open, done].map(({ status, found }) => [status, found.length])),
     more: [...open, done].filter(({ more }) => more).map(({ status }) => status),
-    agents: agents.agents as Agent[],
+    agents: people,
   }
 }
 
@@ -132,6 +141,12 @@ async function tasks(reach: Reach, status: string, pages: number): Promise<Count
     after = next
   }
   return { status, found, more: true }
+}
+
+/** What their agents ask stands above them. */
+function withoutAsking(tasks: Task[], approvals: Approval[]): Task[] {
+  const asking = new Set(approvals.map(({ task_id }) => task_id))
+  return tasks.filter(({ id }) => !asking.has(id))
 }
 
 /** An agent that looks at the status may not see what is only for operators. */
@@ -195,78 +210,29 @@ function unread({ letters, unread_letters }: Status, look: Look): string {
   )
 }
 
-/** What a person does with a task that waits for them, by its status. */
-interface Todo {
-  title: string
-  next(task: string, agent: string | undefined): string[]
-}
-
-const TODO: Record<(typeof OPEN)[number], Todo> = {
-  // Closed by hand it would be done, and never merged.
-  REVIEW: {
-    title: 'To review',
-    next: (task) => [
-      `signalbox diff get ${task}`,
-      `signalbox review decide ${task} approve`,
-      `signalbox review decide ${task} request_changes --feedback "…"`,
-    ],
-  },
-  IN_PROGRESS: { title: 'In progress, but nobody is on it', next: assign },
-  BACKLOG: { title: 'Ready to hand out', next: assign },
-}
-
-/** Its agent was given up, or its terminal is over: the reason stands with it. */
-const GIVEN_UP = {
-  title: 'Not going on by itself',
-  next: (task: string) => [`signalbox start ${task}`, `signalbox transcript read ${task}`],
-}
-const PAIR = { title: 'To work on together', next: (task: string) => [`signalbox session open ${task}`] }
-/** The task on which an epic is led: what is asked for is about the epic. */
-const LED = {
-  title: 'Epics that wait for you',
-  next: (task: string) => [`signalbox task get ${task}`, 'signalbox epic list', 'signalbox epic update EPIC --state COMPLETED|IN_PROGRESS'],
-}
-const BEGUN = { title: 'Handed out, but not begun', next: (task: string) => [`signalbox task move ${task} IN_PROGRESS`] }
-
-function assign(task: string, agent: string | undefined): string[] {
-  return agent ? [`signalbox task assign ${task} ${agent}`] : [`signalbox start ${task}`, 'signalbox agent invite --role worker']
-}
-
 function waiting(status: Status, look: Look): string[] {
-  // What their agents ask is above.
-  const asking = new Set(status.approvals.map(({ task_id }) => task_id))
-  const needs_you = status.needs_you.filter(({ id }) => !asking.has(String(id)))
-  const idle = status.agents.find((agent) => agent.state === 'IDLE' && agent.role === 'worker')?.handle
-  return OPEN.flatMap((name) => {
-    const own = needs_you.filter((task) => task.status === name)
-    const kindOf = ({ task_type, attention_detail, assignee_id, lead }: Task) => {
-      if (lead) return LED
-      if (name === 'REVIEW') return TODO[name]
-      if (task_type === 'PAIR') return PAIR
-      if (attention_detail) return GIVEN_UP
-      return assignee_id && name === 'BACKLOG' ? BEGUN : TODO[name]
-    }
-    return [LED, GIVEN_UP, PAIR, BEGUN, TODO[name]].map((kind) =>
-      group(
-        own.filter((task) => kindOf(task) === kind),
-        kind,
-        idle,
-        look,
-      ),
-    )
-  })
+  const tasks = withoutAsking(status.needs_you, status.approvals)
+  return KINDS.map((kind) =>
+    group(
+      kind,
+      tasks.filter((task) => kindOf(task) === kind),
+      status,
+      look,
+    ),
+  )
 }
 
-function group(tasks: Task[], { title, next }: Todo, idle: string | undefined, look: Look): string {
-  const [first] = tasks
-  if (!first) return ''
+function group(title: Kind, tasks: Task[], status: Status, look: Look): string {
+  if (!tasks.length) return ''
   const shown = tasks
     .slice(0, SHOWN)
     .map(({ handle, title, priority, assignee_id, attention_detail, updated_at }) =>
       attention_detail ? { handle, title, attention_detail, updated_at } : { handle, title, priority, assignee_id, updated_at },
     )
-  const more = tasks.length > SHOWN ? `  … and ${tasks.length - SHOWN} more: signalbox task list --status ${first.status}\n` : ''
-  return section(title, rows(shown, 'task_list', 'tasks', look) + more, next(first.handle, idle), look)
+  const of = [...new Set(tasks.map(({ status }) => status))].map((name) => ` --status ${name}`).join('')
+  const more = tasks.length > SHOWN ? `  … and ${tasks.length - SHOWN} more: signalbox task list${of}\n` : ''
+  const next = [...new Set(tasks.map(({ handle }) => handle))].flatMap((handle) => status.next[handle] ?? [])
+  return section(title, rows(shown, 'task_list', 'tasks', look) + more, next, look)
 }
 
 const shownLine = ({ repo, target, held, behind, behind_reason }: Line): Line => ({ repo, target, held, behind, behind_reason })

@@ -154,7 +154,7 @@ export function createLedger(order: CommitOrder): Ledger {
         .executeTakeFirst()
     },
 
-    async remember(tx, principal, tool, key, stored, now) {
+    async remember(tx, principal, tool, key, stored, now, instead) {
       const expired = now - KEY_LIFE_MS
       const result = await core(tx)
         .insertInto('idempotency')
@@ -163,7 +163,7 @@ export function createLedger(order: CommitOrder): Ledger {
           oc
             .columns(['principal', 'tool', 'key'])
             .doUpdateSet({ ...stored, at: now })
-            .where('idempotency.at', '<=', expired),
+            .where(({ eb, or }) => or([eb('idempotency.at', '<=', expired), eb('idempotency.answer', '=', instead?.answer ?? '')])),
         )
         .executeTakeFirst()
       // Another call with this key committed while this one ran: run again, it is a replay now.

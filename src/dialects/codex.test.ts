@@ -119,6 +119,21 @@ describe('what it answers', () => {
     ])
   })
 
+  test('[CC4] the agent that asked is WAITING_REVIEW for whoever asks, from the answer on, also while its process is still there', async ({
+    app,
+  }) => {
+    const ground = await new WorkGround(app).prepare()
+    await app.owner.call('setting_update', { key: 'runs.default_harness', value: 'fake' })
+    const { path, worker } = await ground.begun()
+    ground.commit(path, 'b.txt', 'x\n')
+    const { planning } = (await cast(app)) as { planning: Caller }
+    const { status } = await app.owner.call('request_review', {}, { ...CODEX, actFor: worker })
+    const { instances } = await planning.call('query_instances', {}, CODEX)
+    const seen = instances.find(({ instance_id }: Any) => instance_id === worker)
+    expect([status, seen.status]).toEqual(['WAITING_REVIEW', 'WAITING_REVIEW'])
+    expect(await app.owner.call('agent_me', {}, { actFor: worker })).toMatchObject({ state: 'WAITING_REVIEW' })
+  })
+
   test('[CC2] a key makes a call happen once', async ({ app }) => {
     const { planning } = (await cast(app)) as { planning: Caller }
     const wanted = { issues: [{ title: 'Tokens', body: '' }], idempotency_key: 'once' }

@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import type { LoggedEvent } from './event.ts'
 import type { Tx } from './storage.ts'
 import type { Ports } from './tool.ts'
 
@@ -90,6 +91,10 @@ export interface EffectContext {
   readonly ports: Ports
   /** Aborted when the lease is lost or the daemon stops. */
   readonly signal: AbortSignal
+  /** The value of a setting as it is now, not as it was when the effect was enqueued. */
+  setting<T>(key: string): Promise<T>
+  /** Tells of every event of this type, as it is committed, until what it returns is called or the effect is over. */
+  on(type: string, listener: (event: LoggedEvent) => void): () => void
   /**
    * Tells what came of it, through an internal tool, as the principal `system`. The same report twice is one report (for
    * 24 h, like every idempotency key), so an attempt may repeat what an earlier one has told; other input is another report.
@@ -143,12 +148,15 @@ export interface ReactorParts {
   view: Tx
   ports: Ports
   report(effectId: string, tool: string, input: Record<string, unknown>): Promise<Record<string, unknown>>
+  setting<T>(key: string): Promise<T>
+  subscribe(listener: (events: LoggedEvent[]) => void): () => void
 }
 
 /** Does one claimed effect. Never throws: the driver writes down what it returns. */
 export async function react(parts: ReactorParts, claim: Claim): Promise<Outcome> {
   const effect = parts.types.get(claim.type)
   if (!effect) return { state: 'dead', error: `No capability of this daemon knows the effect ${claim.type}.` }
+  const subscriptions: (() => void)[] = []
   const ctx: EffectContext = {
     effectId: claim.id,
     attempt: claim.attempt,
@@ -156,6 +164,14 @@ export async function react(parts: ReactorParts, claim: Claim): Promise<Outcome>
     ports: parts.ports,
     signal: claim.signal,
     report: (tool, input) => parts.report(claim.id, tool, input),
+    setting: parts.setting,
+    on(type, listener) {
+      const end = parts.subscribe((events) => {
+        for (const event of events) if (event.type === type) listener(event)
+      })
+      subscriptions.push(end)
+      return end
+    },
   }
   let { cutOff } = claim
   try {
@@ -172,6 +188,8 @@ export async function react(parts: ReactorParts, claim: Claim): Promise<Outcome>
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error)
     return { state: claim.signal.aborted ? 'stopped' : 'failed', error: text, cutOff }
+  } finally {
+    for (const end of subscriptions) end()
   }
 }
 

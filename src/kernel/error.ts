@@ -1,13 +1,14 @@
-/** How the command line ends: the class of the error, for scripts. */
+/** How the command line ends: the class of the error or of the outcome, for scripts. */
 export const EXITS = {
   0: 'done',
-  1: 'a check found something wrong, or you answered no',
+  1: 'it was carried out and did not succeed, a check found something wrong, or you answered no',
   2: 'the command or its arguments are wrong',
   3: 'not allowed',
   4: 'what was named does not exist',
   5: 'its state does not permit that',
   6: 'a limit is reached',
   7: 'the daemon cannot be reached or cannot write right now',
+  8: 'it was accepted, and is not over yet',
   70: 'a defect in Signalbox',
 } as const
 

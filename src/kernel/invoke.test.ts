@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { createHost } from '../daemon/host.ts'
-import { openTestApp, type TestApp, test } from '../testing/app.ts'
+import { Caller, openTestApp, type TestApp, test } from '../testing/app.ts'
 import { auditRows, put, rowCounts, withProbe, written } from '../testing/probe.ts'
 import { type Fate, faulty, holdNextWrite, until } from '../testing/signals.ts'
 import { refuse, TransientFault } from './error.ts'
@@ -246,6 +246,42 @@ describe('idempotency', () => {
     await app.owner.refused('probe_put', thrown)
     expect((await callsOf(app)).map((row) => row.outcome)).toEqual(['refused', 'replayed', 'refused', 'refused'])
     expect(await written(app)).toEqual(['row'])
+  })
+
+  test('[K9] a refusal that wrote nothing is not remembered: what stood in the way may be gone', async () => {
+    const world = { closed: true, looks: 0 }
+    const gate = defineTool({
+      ...base,
+      name: 'probe_gate',
+      input: z.strictObject({}),
+      output: z.strictObject({ looks: z.int() }),
+      prepare: async () => ({ looks: ++world.looks }),
+      run: async (_ctx, _input, { looks }) => (world.closed ? refuse('CONFLICT', 'not yet') : { looks }),
+    })
+    const app = await open({ capabilities: withProbe([gate]) })
+    expect(await app.owner.refused('probe_gate', KEY)).toMatchObject({ code: 'CONFLICT' })
+    expect(await app.owner.refused('probe_gate', KEY)).toMatchObject({ code: 'CONFLICT' })
+    world.closed = false
+    expect(await app.owner.call('probe_gate', KEY)).toEqual({ looks: 3 })
+    world.closed = true
+    expect(await app.owner.call('probe_gate', KEY)).toEqual({ looks: 3 })
+    expect((await callsOf(app, 'probe_gate')).map((row) => row.outcome)).toEqual(['refused', 'refused', 'ok', 'replayed'])
+  })
+
+  test('[K9] a refusal that committed holds for the token that was refused; with its next one an agent is answered anew', async () => {
+    const app = await open()
+    const agent = await app.agent('orchestrator')
+    const returned = { end: 'returned', ...KEY }
+    await agent.refused('probe_put', returned)
+    await agent.refused('probe_put', returned)
+    const { tokens } = await app.owner.call('token_list')
+    const { id: token_id } = tokens.find(({ holder_id }: { holder_id: string }) => holder_id === agent.id)
+    const { token } = await app.owner.call('token_rotate', { token_id })
+    const next = new Caller(app.app, token, agent.id, agent.handle)
+    await next.refused('probe_put', returned)
+    await next.refused('probe_put', returned)
+    expect((await callsOf(app)).map((row) => row.outcome)).toEqual(['refused', 'replayed', 'refused', 'replayed'])
+    expect(await written(app)).toEqual(['row', 'row'])
   })
 
   test('[K9] a key holds for 24 hours and a restart, then it is free again', async () => {

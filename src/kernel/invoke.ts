@@ -5,7 +5,7 @@ import { CODES, type Code, type ErrorBody, isCode, Refusal, refuse, TransientFau
 import type { Cursor, EventFilter, NewEvent } from './event.ts'
 import { mapIds, notFound } from './id.ts'
 import type { RateLimit } from './limit.ts'
-import type { CallRecord, Feed, Ledger } from './log.ts'
+import type { CallRecord, Feed, Ledger, StoredAnswer } from './log.ts'
 import { delay, type Patience, patiently } from './patience.ts'
 import { actingFor, inScope, type Lane, mayCall, mayFollow, onLane, type Principal, type RoleRules, SYSTEM } from './policy.ts'
 import { auditJson, lengthsOnly, redactText, withoutSecrets } from './redact.ts'
@@ -100,6 +100,14 @@ interface Done {
   /** Something may be due now that was not before. */
   wantsEffects: boolean
   replayed: boolean
+}
+
+/** As it is stored under an idempotency key. */
+interface Answered {
+  value?: unknown
+  refusal?: ErrorBody
+  /** Whose refusal it is. */
+  token?: string
 }
 
 /** Who calls; `why` is the reason to refuse a caller that is nevertheless known, so that the refusal is audited. */
@@ -259,8 +267,17 @@ export class Kernel {
 
   /** The world may have moved on since a call was answered: its replay must not be refused by a second look at it. */
   async #answeredBefore(call: Call, tool: Tool, key: string | undefined): Promise<boolean> {
-    if (key === undefined) return false
-    return (await this.parts.ledger.remembered(this.parts.storage.view, call.principal.id, tool.name, key, call.at)) !== undefined
+    return key !== undefined && (await this.#remembered(this.parts.storage.view, call, tool, key)).answer !== undefined
+  }
+
+  /**
+   * What was answered under this key. A refusal holds for the token that was refused: what stood in the way in one life of an agent may be
+   * gone in the next. `stored` is then what the new answer replaces.
+   */
+  async #remembered(tx: Tx, { principal, at }: Call, tool: Tool, key: string): Promise<{ stored?: StoredAnswer; answer?: Answered }> {
+    const stored = await this.parts.ledger.remembered(tx, principal.id, tool.name, key, at)
+    const answer = stored && (JSON.parse(stored.answer) as Answered)
+    return { stored, answer: answer?.refusal && answer.token !== principal.tokenId ? undefined : answer }
   }
 
   /** A dialect's own globs come on top of the native ones: else a tool denied in the settings could be had under a seed's name. */
@@ -372,17 +389,16 @@ export class Kernel {
     const principal = call.principal.kind === 'system' ? call.principal : await identity.refresh(tx, call.principal)
     if (!principal) throw stale('This token ended while the call was waiting.')
     const inputHash = key === undefined ? '' : host.hash(canonicalJson(input))
-    const before = key === undefined ? undefined : await ledger.remembered(tx, principal.id, tool.name, key, call.at)
-    if (before) {
-      if (before.input_hash !== inputHash)
+    const { stored, answer } = key === undefined ? {} : await this.#remembered(tx, call, tool, key)
+    if (stored && answer) {
+      if (stored.input_hash !== inputHash)
         throw refuse('IDEMPOTENCY_MISMATCH', `The idempotency_key "${key}" was used with another input.`, {
           hint: 'Use a new key for a new intent.',
         })
-      const value = JSON.parse(before.answer) as { refusal?: ErrorBody; value?: unknown }
-      await this.#audit(tx, call, 'replayed', value.refusal?.code ?? null, value.value)
+      await this.#audit(tx, call, 'replayed', answer.refusal?.code ?? null, answer.value)
       const watched = tool.watch ? await this.#resolve(tx, principal, tool, input) : input
       return {
-        value: value.refusal ? new Refusal(value.refusal) : value.value,
+        value: answer.refusal ? new Refusal(answer.refusal) : answer.value,
         input: watched,
         events: [],
         wantsEffects: false,
@@ -417,9 +433,11 @@ export class Kernel {
         tx,
         effects.map((effect) => this.#toStore(effect, call)),
       )
-    if (key !== undefined) {
-      const answer = JSON.stringify(refused ? { refusal: value.body } : { value: withoutSecrets(checked) })
-      await ledger.remember(tx, principal.id, tool.name, key, { input_hash: inputHash, answer }, call.at)
+    // A refusal that wrote nothing is only true of now: asked again, it is decided again.
+    if (key !== undefined && (!refused || events.length || effects.length || decided)) {
+      const given: Answered = refused ? { refusal: value.body, token: principal.tokenId } : { value: withoutSecrets(checked) }
+      const answer = { input_hash: inputHash, answer: JSON.stringify(given) }
+      await ledger.remember(tx, principal.id, tool.name, key, answer, call.at, stored)
     }
     await this.#audit(tx, call, refused ? 'refused' : 'ok', refused ? value.body.code : null, refused ? value.body : checked)
     return { value: checked, input: resolved, events, wantsEffects: effects.length > 0 || decided, replayed: false }

@@ -74,6 +74,23 @@ describe('the feed', () => {
     expect(heard).toEqual(['1'])
   })
 
+  test('[K31] nobody is told of an event before what has to be in force is in force; a failure there is tried again', async () => {
+    const { log, open } = smallLog()
+    const feed = await open()
+    const steps: string[] = []
+    const outcomes = [() => Promise.reject(new Error('storage does not answer')), async () => {}]
+    feed.beforeTelling = async () => {
+      steps.push('in force')
+      await new Promise((resolve) => setImmediate(resolve))
+      await outcomes.shift()?.()
+    }
+    feed.subscribe((events) => steps.push(`told ${events.length}`))
+    log.add()
+    void feed.pump()
+    await until(() => steps.length === 3)
+    expect(steps).toEqual(['in force', 'in force', 'told 1'])
+  })
+
   test('[K21] a long wait ends by its own time, by our ceiling or by an interruption, whichever comes first', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     const { open } = smallLog()

@@ -46,7 +46,8 @@ export interface Ledger {
   /** The same without a filter; `heldBack` says that committed events are not shown yet, because an older transaction is still open. */
   news(view: Tx, after: Cursor, limit: number): Promise<{ events: LoggedEvent[]; heldBack: boolean }>
   remembered(tx: Tx, principal: string, tool: string, key: string, now: number): Promise<StoredAnswer | undefined>
-  remember(tx: Tx, principal: string, tool: string, key: string, stored: StoredAnswer, now: number): Promise<void>
+  /** `instead` of the one that was there. */
+  remember(tx: Tx, principal: string, tool: string, key: string, stored: StoredAnswer, now: number, instead?: StoredAnswer): Promise<void>
   countRefusals(tx: Tx, counts: { source: string; reason: string; count: number; at: number }[]): Promise<void>
   /** Drops some of what has outlived its use: idempotency keys after 24 h. True when there may be more. */
   forget(tx: Tx, now: number): Promise<boolean>
@@ -85,6 +86,9 @@ export class Feed {
   static async open(ledger: Ledger, storage: Storage): Promise<Feed> {
     return new Feed(ledger, storage, await ledger.head(storage.view))
   }
+
+  /** Who is told of a change finds it in force. What fails here is tried again, as is a look at the log that fails. */
+  beforeTelling: (events: LoggedEvent[]) => Promise<void> = async () => {}
 
   get head(): Cursor {
     return this.#head
@@ -131,6 +135,7 @@ export class Feed {
       const { events, heldBack } = await this.#ledger.news(this.#storage.view, this.#head, PAGE)
       const last = events.at(-1)
       if (!last) return heldBack
+      await this.beforeTelling(events)
       this.#head = last.cursor
       for (const listener of this.#listeners) listener(events)
       if (events.length < PAGE) return heldBack

@@ -1,5 +1,5 @@
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { fc } from '../testing/property.ts'
 import { auditJson, redact, redactScreen, redactText, withoutSecrets } from './redact.ts'
 import { canonicalJson } from './text.ts'
 

@@ -94,6 +94,8 @@ interface Declaration<I extends z.ZodObject, O extends z.ZodObject> {
   by?: 'person' | 'owner'
   /** `open`: ids in the input are looked up but not scope-checked. Default: reads are open, writes are scoped. */
   scope?: 'open' | 'own'
+  /** How an answer that is no refusal ended, for a script that sees the exit code of the command line. Default: done. */
+  outcome?(answer: z.output<O>): 'done' | 'failed' | 'pending'
   /** A failure also reaches the human. */
   critical?: boolean
   /** Fields of the input of which the audit keeps only the length: what somebody types may be a password. */
@@ -104,7 +106,9 @@ interface Declaration<I extends z.ZodObject, O extends z.ZodObject> {
   core?: boolean
 }
 
-export interface Tool extends Declaration<z.ZodObject, z.ZodObject> {
+export interface Tool extends Omit<Declaration<z.ZodObject, z.ZodObject>, 'outcome'> {
+  // biome-ignore lint/suspicious/noExplicitAny: see run
+  outcome?(answer: any): 'done' | 'failed' | 'pending'
   places: Places | undefined
   /** Whether acting ids must lie in the caller's scope. */
   scoped: boolean
@@ -124,6 +128,12 @@ export type TypedTool<N extends string, I extends z.ZodObject, O extends z.ZodOb
   name: N
   input: I
   output: O
+}
+
+/** As people type it: `task create` for `task_create`. */
+export function commandOf(tool: string): string {
+  const [noun, ...verb] = tool.split('_')
+  return `${noun} ${verb.join('-')}`
 }
 
 export const IDEMPOTENCY_KEY = z.string().min(1).max(200)

@@ -21,6 +21,8 @@ export interface Health {
 export interface Daemon {
   /** This daemon among those that share a database: what lies on its disk is seen by it alone. */
   readonly host: string
+  /** Whether others may use the same database. */
+  readonly shared: boolean
   /** Where agents reach it; resolves when it listens. */
   address(): Promise<string>
   health(): Health

@@ -1,3 +1,5 @@
+import { type Code, type ErrorBody, Refusal } from '../kernel/error.ts'
+
 export interface RepoFacts {
   /** The real path of the top of the work tree: links resolved, so one repository has one name. */
   top: string
@@ -7,6 +9,12 @@ export interface RepoFacts {
   branches: string[]
   remote: string | null
   head: string | null
+}
+
+/** What a place is called: both are plain words, parts of a path. The handle of a repository, not where it is. */
+export interface PlaceName {
+  repo_handle: string
+  name: string
 }
 
 /** One task's own checkout: where it is, what it belongs to. */
@@ -45,14 +53,26 @@ export interface NewPlace extends Place {
  * | damaged | objects are missing, or are not what their ids say                     |
  * | failed  | git itself said no                                                     |
  */
-export class GitRefusal extends Error {
+export class GitRefusal extends Refusal {
   override readonly name = 'GitRefusal'
   readonly reason: 'invalid' | 'foreign' | 'missing' | 'busy' | 'unsaved' | 'damaged' | 'failed'
-  constructor(reason: GitRefusal['reason'], message: string) {
-    super(message)
+  constructor(reason: GitRefusal['reason'], message: string, more: Omit<ErrorBody, 'code' | 'message'> = {}) {
+    super({ code: ANSWERS[reason], message, ...more })
+    this.message = message
     this.reason = reason
   }
 }
+
+/** What the caller of a tool is told that does not expect it. */
+const ANSWERS = {
+  invalid: 'INVALID_INPUT',
+  foreign: 'CONFLICT',
+  missing: 'RESOURCE_NOT_FOUND',
+  busy: 'CONFLICT',
+  unsaved: 'CONFLICT',
+  damaged: 'CONFLICT',
+  failed: 'CONFLICT',
+} as const satisfies Record<string, Code>
 
 export interface WorkState {
   /** `missing`: nobody is there. `foreign`: something else is there, or git does not know it as this place: nobody may work in it. */
@@ -212,8 +232,12 @@ export type Followed =
 export interface Git {
   /** Undefined when the folder does not exist or is not inside a work tree. */
   inspect(path: string): Promise<RepoFacts | undefined>
+  /** Whether the repository has that commit, in full. */
+  has(repo: string, commit: string): Promise<boolean>
+  /** The repository was moved to here: its worktrees find it again. */
+  moved(repo: string): Promise<void>
   /** Where a place of that name is to be. Says nothing about whether it is there. */
-  placeFor(repo: string, name: string): string
+  placeFor(name: PlaceName): string
   /** Also when an earlier attempt made it, or only half of it. Refuses a path that holds anything else. */
   add(place: NewPlace): Promise<{ base: string; head: string }>
   /** Saves what is there, then takes the folder away. The branch stays. */

@@ -1,7 +1,7 @@
 import { basename } from 'node:path'
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Driven, launchOf, type Recording, replay, type Scene } from '../testing/harness.ts'
+import { fc } from '../testing/property.ts'
 import { type Harness, HarnessEvent, type HarnessState, METERS, MOST_TEXT } from './harness.ts'
 import { EXIT_REASONS, type Exit, type Frame, STOP_REASONS } from './runner.ts'
 

@@ -92,6 +92,11 @@ export interface Harness {
   readonly options: z.ZodObject
   /** `options`: of the job that it is asked for, where there is one; with them it may be about another program. */
   probe(options?: Record<string, unknown>): Promise<{ found: true; version: string } | { found: false; why: string; install: string }>
+  /**
+   * Whether its program is logged in here, as far as that can be seen without asking its provider, and if not, how a person does it.
+   * Undefined: nobody logs in to it, and it is started only by its name.
+   */
+  account?(): Promise<{ signedIn: true } | { signedIn: false; how: string }>
   /** Throws, in words for a person, where its program must not be started as it is. */
   launch(launch: Launch): LaunchPlan
   begin(): HarnessState

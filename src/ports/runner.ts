@@ -10,11 +10,17 @@ export interface Runner {
   /** Resolves when the runner has written down who it is, also when an earlier attempt started it. */
   start(run: string, spec: RunSpec): Promise<Started>
   look(run: string): Promise<RunnerState>
-  /** From that offset to the end of the run, waiting for more in between. The last batch has the exit; a lost runner has one too. */
+  /**
+   * From that offset to the end of the run, waiting for more in between. The last batch has the exit; a lost runner has one too. Throws
+   * for a run that was not started.
+   */
   follow(run: string, from: number, signal: AbortSignal): AsyncIterable<Batch>
-  /** False when the run has ended or takes no input. The same `seq` twice is one input. */
+  /** False when the run is not there, has ended or takes no input. The same `seq` twice is one input. */
   send(run: string, input: Input): Promise<boolean>
-  /** Ends the whole tree, TERM first, KILL after the grace. Resolves with the exit when nothing of it lives any more. */
+  /**
+   * Ends the whole tree, TERM first, KILL after the grace. Resolves with the exit when nothing of it lives any more; that of the first
+   * stop holds. One that is prepared has no agent after this, also when it is started; of one that is absent nothing is written down.
+   */
   stop(run: string, why: StopReason, graceMs: number): Promise<Exit>
   /** Takes the folder away. Only of a run that has ended. */
   forget(run: string): Promise<void>

@@ -1,8 +1,9 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { accessSync, constants, statSync } from 'node:fs'
 import { constants as system } from 'node:os'
 import { delimiter, isAbsolute, resolve } from 'node:path'
+import type { Readable } from 'node:stream'
 import type { Pipes } from './pipes.ts'
 import type { Spec } from './spec.ts'
 import { type Process, pidInside, processAt, processes } from './system.ts'
@@ -26,9 +27,13 @@ export interface Agent {
  * The first process of a namespace ignores signals that it does not catch and must collect the orphans, and no agent is made for
  * either. What the shell itself says of a killed child is not the agent's output.
  */
-const FIRST_PROCESS = 'exec 3>&2 2>/dev/null; (exec "$@" 2>&3 3>&-); exit $?'
+const FIRST_PROCESS = 'exec 4>&2 2>/dev/null; (echo >&3; exec "$@" 2>&4 3>&- 4>&-); exit $?'
+/** Where the agent's own process says that it is there. */
+const THERE_FD = 3
 const AGENT_INSIDE = 2
 const FIRST_PROCESS_MS = 1_000
+/** Longer than the busiest machine needs to make a namespace. */
+const THERE_MS = 10_000
 
 export async function startAgent(spec: Spec, pipes: Pipes): Promise<Agent> {
   const program = findProgram(spec)
@@ -41,22 +46,25 @@ export async function startAgent(spec: Spec, pipes: Pipes): Promise<Agent> {
   ] as [string, ...string[]]
   const { stdin, stdout, stderr } = pipes.agent
   // A session of its own: an agent that signals its process group must not hit its runner.
-  const child = spawn(first, rest, { cwd: spec.cwd, env: spec.env, stdio: [stdin, stdout, stderr], detached: true })
+  const stdio: StdioOptions = [stdin, stdout, stderr, ...(inNamespace ? (['pipe'] as const) : [])]
+  const child = spawn(first, rest, { cwd: spec.cwd, env: spec.env, stdio, detached: true })
   pipes.handedOver()
   const ended = endOf(child, inNamespace)
+  const there = inNamespace ? isThere(child.stdio[THERE_FD] as Readable) : undefined
   await spawned(child, program)
   return {
     root: await processAt(child.pid as number),
     ended,
     async signal(name) {
       if (!inNamespace) return isAlive(child) && child.kill(name)
+      await inTime(THERE_MS, there)
       const own = await agentInside(child)
       return own !== undefined && signal(own, name)
     },
     async killNamespace() {
       // With the agent its first process ends, and passes on how. Only when it does not is it killed itself: nobody tells of that.
       const own = await agentInside(child)
-      if (own && (await signal(own, 'SIGKILL')) && (await endsWithin(FIRST_PROCESS_MS, ended))) return
+      if (own && (await signal(own, 'SIGKILL')) && (await inTime(FIRST_PROCESS_MS, ended))) return
       const first = await firstInside(child)
       if (isAlive(child) && !(first && (await signal(first, 'SIGKILL')))) child.kill('SIGKILL')
     },
@@ -97,12 +105,23 @@ function endOf(child: ChildProcess, inNamespace: boolean): Promise<HowItEnded> {
   })
 }
 
-async function endsWithin(ms: number, ended: Promise<unknown>): Promise<boolean> {
+/** A signal that comes before would reach nobody. Also when it ended before it said so. */
+function isThere(said: Readable): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      said.destroy()
+      resolve()
+    }
+    said.once('data', done).once('end', done).once('error', done)
+  })
+}
+
+async function inTime(ms: number, awaited: Promise<unknown> | undefined): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<false>((resolve) => {
     timer = setTimeout(resolve, ms, false)
   })
-  return Promise.race([ended.then(() => true), late]).finally(() => clearTimeout(timer))
+  return Promise.race([Promise.resolve(awaited).then(() => true), late]).finally(() => clearTimeout(timer))
 }
 
 /** A shell passes a signal on as 128 and its number. */

@@ -1,12 +1,12 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
 import { test as base, inject } from 'vitest'
 import { type App, type AppOptions, createApp } from '../daemon/app.ts'
 import type { ErrorBody } from '../kernel/error.ts'
 import type { LoggedEvent } from '../kernel/event.ts'
 import type { Answer, Request } from '../kernel/invoke.ts'
-import { createDatabase, dropDatabase, TEMPLATE } from './databases.ts'
+import { Clones } from './databases.ts'
 import { testSurroundings } from './ports.ts'
 import { until } from './signals.ts'
 
@@ -65,7 +65,8 @@ type TestOptions = Partial<Omit<AppOptions, 'ports'>> & { ports?: Partial<AppOpt
 
 export async function openTestApp(options: TestOptions = {}): Promise<TestApp> {
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-test-'))
-  const database = options.database ?? (await databaseFor(folder))
+  const clones = options.database ? undefined : clonesHere()
+  const database = options.database ?? (await clones?.take()) ?? join(folder, 'signalbox.db')
   // The same over a reopening: what was started goes on without the app.
   const surroundings = testSurroundings(folder)
   const open = (ownerSecrets: string[]) =>
@@ -126,18 +127,20 @@ export async function openTestApp(options: TestOptions = {}): Promise<TestApp> {
     },
     async close() {
       await self.app.close()
-      const server = inject('postgres')
-      if (server) await dropDatabase(server, basename(folder))
+      clones?.drop(database)
       rmSync(folder, { recursive: true, force: true, maxRetries: 10 })
     },
   }
   return self
 }
 
-/** On the engine of the project that runs the test. */
-function databaseFor(folder: string): Promise<string> | string {
+let ofThisProcess: Clones | undefined
+
+/** None on SQLite, where a new file is as quick. */
+function clonesHere(): Clones | undefined {
   const server = inject('postgres')
-  return server ? createDatabase(server, basename(folder), TEMPLATE) : join(folder, 'signalbox.db')
+  if (server) ofThisProcess ??= new Clones(server)
+  return ofThisProcess
 }
 
 /** A fresh app per test; capability suites are written against this alone, so that they run on every engine. */

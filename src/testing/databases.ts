@@ -68,6 +68,51 @@ function urlOf(folder: string, database: string): string {
   return `postgres://signalbox@localhost/${database}?host=${encodeURIComponent(folder)}`
 }
 
+/**
+ * Fresh copies of the template, for one test each. The next one is made while a test works on the one before, and what a test leaves is
+ * dropped while the next one runs.
+ */
+export class Clones {
+  readonly #folder: string
+  readonly #admin: Promise<pg.Client>
+  #next: Promise<string>
+  #made = 0
+
+  constructor(folder: string) {
+    this.#folder = folder
+    this.#admin = connected(urlOf(folder, 'postgres'))
+    this.#next = this.#make()
+  }
+
+  take(): Promise<string> {
+    const taken = this.#next
+    this.#next = this.#make()
+    this.#next.catch(() => {})
+    return taken
+  }
+
+  /** One statement after the other, on one connection: behind the clone that is being made. */
+  drop(url: string): void {
+    const name = new URL(url).pathname.slice(1)
+    void this.#admin.then((admin) => admin.query(`DROP DATABASE "${name}" WITH (FORCE)`)).catch(() => {})
+  }
+
+  async #make(): Promise<string> {
+    const name = `clone_${process.pid}_${++this.#made}`
+    await (await this.#admin).query(`CREATE DATABASE "${name}" TEMPLATE "${TEMPLATE}" STRATEGY FILE_COPY`)
+    return urlOf(this.#folder, name)
+  }
+}
+
+/** Of the process; nothing waits for its end. */
+async function connected(url: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url })
+  client.on('error', () => {})
+  await client.connect()
+  ;(client as unknown as { connection: { stream: Socket } }).connection.stream.unref()
+  return client
+}
+
 /** A fresh copy of a template, or an empty one. */
 export async function createDatabase(folder: string, name: string, template = 'template0'): Promise<string> {
   await administer(urlOf(folder, 'postgres'), `CREATE DATABASE "${name}" TEMPLATE "${template}"`)

@@ -39,7 +39,8 @@ export class LineGround {
     const [bin, count] = [join(this.folder, `bin-${n}`), join(this.folder, `count-${n}`)]
     mkdirSync(bin)
     mkdirSync(count)
-    const counted = `n=1; while ! mkdir '${count}/'$n 2>/dev/null; do n=$((n + 1)); done; [ $n -ge ${n} ] && exit 137`
+    // Without a process of its own: to count the hundredth command by `mkdir` would start a hundred more.
+    const counted = `set -C; n=1; while ! true > '${count}/'$n; do n=$((n + 1)); done 2>/dev/null; [ $n -ge ${n} ] && exit 137`
     writeFileSync(join(bin, 'git'), `#!/bin/sh\n${counted}\nexec ${real} "$@"\n`, { mode: 0o755 })
     return this.another({ ...this.env, PATH: `${bin}:${this.env.PATH}` })
   }
@@ -78,7 +79,7 @@ export class LineGround {
   }
 
   async place(name: string, from = 'main'): Promise<string> {
-    const path = this.git.placeFor('web', name)
+    const path = this.git.placeFor({ repo_handle: 'web', name })
     await this.git.add({ repo: this.top, path, branch: `signalbox/${name}`, base: from, strategy: 'local' })
     return path
   }

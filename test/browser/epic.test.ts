@@ -51,6 +51,12 @@ describe.skipIf(withoutBrowser('[U22] epics'))('epics', () => {
 
     await daemon.call('epic_finish', { epic_id })
     await page.getByText('1: [Epic]').or(page.getByText('2: [Epic]')).waitFor()
+    visitor.expects(/status of 409 .*epic_update/)
+    await page.getByRole('button', { name: 'It is merged' }).click()
+    const unmerged = page.getByRole('alertdialog')
+    await unmerged.getByText(`E-1 is not merged: ${epics[0].base_branch} does not have what is on`).waitFor()
+    await unmerged.getByRole('button', { name: 'Cancel' }).click()
+    git(repo, 'merge', '--quiet', '--ff-only', epics[0].branch)
     await page.getByRole('button', { name: 'It is merged' }).click()
     await page.getByText('completed', { exact: true }).waitFor()
     await visitor.walk('/epics')

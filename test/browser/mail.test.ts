@@ -50,15 +50,16 @@ describe.skipIf(withoutBrowser('[U21] letters'))('letters', () => {
       { subject: 'Freeze', importance: 'high', from: 'owner' },
     ])
 
-    // The same again is refused in the daemon's words.
+    // What cannot be delivered is refused in the daemon's words.
     visitor.expects(/status of 409 .*mail_send/)
     await nav.getByRole('link', { name: 'Mail' }).click()
     await page.getByRole('button', { name: 'Write a letter' }).click()
     await dialog.getByLabel('To').selectOption('ann (worker)')
     await dialog.getByLabel('Subject').fill('Freeze')
     await dialog.getByLabel('Text').fill('No merges today.')
+    await daemon.call('token_revoke', { agent_id: ann.agent_id })
     await dialog.getByRole('button', { name: 'Send' }).click()
-    await dialog.getByText(/You sent the same to ann \d+ s ago/).waitFor()
+    await dialog.getByText('ann has ended: nobody would read it.').waitFor()
     await dialog.getByRole('button', { name: 'Cancel' }).click()
     await page.getByRole('button', { name: 'Show what was read' }).click()
     await row.getByText('Port').waitFor()

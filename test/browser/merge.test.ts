@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished } from 'vitest'
@@ -77,6 +77,11 @@ describe.skipIf(withoutBrowser('[U23] [U24] [U25] the merge line'))('the merge l
       .getByText(/for \d+:\d\d/)
       .waitFor()
     await waiting.nth(1).getByText('waits').waitFor()
+    await waiting.nth(1).getByRole('button', { name: 'Take out' }).click()
+    await line.locator('.merge', { hasText: after }).getByText('taken out', { exact: true }).waitFor()
+    expect(await waiting.count()).toBe(1)
+    await daemon.call('merge_retry', { task_id: after })
+    await expect.poll(() => waiting.count()).toBe(2)
     open()
     await line.getByText('Nothing waits.').waitFor()
     const ended = line.locator('.merge')
@@ -95,6 +100,9 @@ describe.skipIf(withoutBrowser('[U23] [U24] [U25] the merge line'))('the merge l
     writeFileSync(join(repo, 'slow.txt'), 'mine\n')
     await daemon.call('merge_submit', { task_id: third })
     await line.getByText('main is 1 behind.').waitFor()
+    await visitor.walk(`/task/${third}`)
+    await page.locator('.merge-of').getByText('main is 1 behind.').waitFor()
+    await visitor.walk('/merges')
     git(repo, 'checkout', '--', 'slow.txt')
     await line.getByRole('button', { name: /^Bring it up to date: .* main$/ }).click()
     await page.getByText('Everything is up to date.').waitFor()
@@ -263,6 +271,43 @@ describe.skipIf(withoutBrowser('[U23] [U24] [U25] the merge line'))('the merge l
     const { branch } = (await daemon.call('work_get', { task_id: task })).work
     expect(git(repo, 'merge-base', 'main', branch)).toBe(git(repo, 'rev-parse', 'main'))
     await unharmed(visitor)
+  })
+
+  test('[U27] a repository that was moved is found again, and it and its project are taken off with what is open', async ({
+    visitor,
+    daemon,
+  }) => {
+    const { page } = visitor
+    const { repo, repo_id, handles } = await ground(daemon, 'Not landed')
+    const [task = ''] = handles
+    await handedIn(daemon, task, { files: { 'a.txt': 'a\n' } })
+    const { project_id } = (await daemon.call('task_get', { task_id: task })).task
+    await daemon.call('project_open', { project_id })
+    const { name } = (await daemon.call('project_list')).projects.find(({ id }: { id: string }) => id === project_id)
+    const { handle } = (await daemon.call('repo_list', { project_id })).repos[0]
+    renameSync(repo, `${repo}-moved`)
+    onTestFinished(() => rmSync(`${repo}-moved`, { recursive: true, force: true }))
+    visitor.expects(/status of 40[49]/)
+    await visitor.signIn('/projects')
+    await page.getByRole('button', { name: `Sync ${handle}` }).click()
+    await page.getByText(`There is no git repository at ${repo}.`).waitFor()
+    await page.getByRole('button', { name: `Edit ${handle}` }).click()
+    await page.getByLabel('Path').fill(`${repo}-moved`)
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('its worktrees have found it again').waitFor()
+    expect((await daemon.call('diff_get', { task_id: task })).files).toHaveLength(1)
+
+    await page.getByRole('button', { name: `Remove ${handle}` }).click()
+    await page.getByRole('button', { name: 'Remove it' }).click()
+    await page.getByRole('alertdialog').getByText(`${task} (REVIEW)`).waitFor()
+    await page.getByRole('button', { name: 'Close them and remove it' }).click()
+    await page.getByText(`${handle} is no longer registered.`).waitFor()
+    expect(await statusOf(daemon, task)).toBe('DONE')
+    expect((await daemon.post('repo_sync', { repo_id })).error.code).toBe('RESOURCE_NOT_FOUND')
+    await page.getByRole('button', { name: `Delete ${name}`, exact: true }).click()
+    await page.getByRole('button', { name: 'Delete it' }).click()
+    await page.getByText('is deleted.').waitFor()
+    await expect.poll(() => page.getByRole('button', { name: `Delete ${name}`, exact: true }).count()).toBe(0)
   })
 
   test('[U14] [U23] [U24] whoever may only look sees the line and the work, and is offered nothing', async ({ visitor, daemon }) => {

@@ -128,12 +128,14 @@ export const test = base.extend<Fixtures>({
       await use(browser)
       await browser.close()
     },
-    { scope: 'file' },
+    // A visitor has a context of its own; to start a browser takes a second of the processor.
+    { scope: 'worker' },
   ],
   daemon: [
     // biome-ignore lint/correctness/noEmptyPattern: see above
     async ({}, use) => {
       const daemon = await TestDaemon.start()
+      await daemon.call('setting_update', { key: 'runs.default_harness', value: 'scripted' })
       await use(daemon)
       await daemon.remove()
     },

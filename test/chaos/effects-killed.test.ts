@@ -2,10 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { buildProgram } from './effects/child.ts'
 import { placesHere } from './effects/databases.ts'
 import { countStatements, eachOf, killAtStatement, summary } from './effects/kill.ts'
-import { seeds } from './random.ts'
+import { fixedSeeds } from './random.ts'
 
 /** The soak has a thousand. */
-const SEEDS = 6
+const SEEDS = fixedSeeds(6)
 let program: Awaited<ReturnType<typeof buildProgram>>
 beforeAll(async () => {
   program = await buildProgram()
@@ -18,7 +18,7 @@ describe('[F17] SIGKILL at any statement of enqueue, claim, do and complete', ()
     const places = await open()
     try {
       const statements = await countStatements(program.path, places)
-      const fates = await eachOf(seeds(SEEDS), 3, (seed) => killAtStatement(program.path, places, statements, seed))
+      const fates = await eachOf(SEEDS, 3, (seed) => killAtStatement(program.path, places, statements, seed))
       console.info(`effects on ${engine}, ${statements} statements: ${summary(fates)}`)
       const wrong = fates.filter((fate) => fate.wrong.length)
       expect(

@@ -74,6 +74,7 @@ export async function killEpic(
   try {
     const { daemon } = mortal
     const settings = {
+      'runs.default_harness': 'scripted',
       'runs.max_lives': 100,
       'runs.back_off_seconds': 0.05,
       'runs.linger_seconds': 5,

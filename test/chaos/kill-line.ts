@@ -74,7 +74,7 @@ async function handedIn({ daemon }: Mortal, project_id: string, tasks: number): 
     const priority = ['low', 'medium', 'high'][n % 3]
     const { task_id } = await daemon.call('task_create', { project_id, title: `Task ${n}`, description, priority })
     ids.push(task_id)
-    jobs.push((await daemon.call('job_submit', { task_id, action: 'start_agent' })).job_id)
+    jobs.push((await daemon.call('job_submit', { task_id, action: 'start_agent', harness: 'scripted' })).job_id)
   }
   for (const job_id of jobs) await daemon.call('job_wait', { job_id, timeout_seconds: 60 })
   return ids

@@ -46,6 +46,7 @@ export async function killReview(seed: number, { strikes, tasks }: { strikes: nu
   try {
     const { daemon } = mortal
     const settings = {
+      'runs.default_harness': 'scripted',
       'runs.max_lives': 100,
       'runs.back_off_seconds': 0.05,
       'runs.linger_seconds': 5,

@@ -47,7 +47,12 @@ export async function killRuns(seed: number, strikes: number, agents: number): P
   const tasks: string[] = []
   try {
     const { daemon } = mortal
-    const settings = { 'runs.max_lives': 100, 'runs.back_off_seconds': 0.05, 'runs.linger_seconds': 5 }
+    const settings = {
+      'runs.default_harness': 'scripted',
+      'runs.max_lives': 100,
+      'runs.back_off_seconds': 0.05,
+      'runs.linger_seconds': 5,
+    }
     for (const [key, value] of Object.entries(settings)) await daemon.call('setting_update', { key, value })
     const { project_id } = await daemon.call('project_create', { name: 'Chaos' })
     await daemon.call('repo_add', { path: repo, project_id })

@@ -4,7 +4,6 @@ import { type Cluster, createDatabase, startCluster } from '../../src/testing/da
 import { MARKER } from './journal.ts'
 import { type KillReport, killDaemon, type Ordeal, someTime, strikeUnderLoad, summary } from './kill-daemon.ts'
 import type { Mortal } from './mortal.ts'
-import { seeds } from './random.ts'
 import { pause } from './stop.ts'
 import { type Contents, findings, NOTHING_FOUND } from './verify.ts'
 
@@ -16,14 +15,13 @@ const PERIOD_MS = Number(process.env.SIGNALBOX_PERIOD_MS ?? 2_500)
 let databases = 0
 
 /** One durable server for the tests of a file; nothing may be lost, doubled or wrong after so many strikes. */
-export function onDurableServer(strikes: number): (make: (cluster: Cluster) => Promise<Ordeal>) => Promise<KillReport> {
+export function onDurableServer(strikes: number): (seed: number, make: (cluster: Cluster) => Promise<Ordeal>) => Promise<KillReport> {
   let cluster: Cluster
   beforeAll(async () => {
     cluster = await startCluster({ durable: true })
   })
   afterAll(() => cluster.remove())
-  return async (make) => {
-    const [seed] = seeds(1) as [number]
+  return async (seed, make) => {
     const report = await strikeUnderLoad(seed, strikes, await make(cluster))
     console.info(`SIGNALBOX_SEED=${seed}: ${summary([report])}`)
     expect(findings(report)).toEqual(NOTHING_FOUND)

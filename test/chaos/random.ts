@@ -35,9 +35,21 @@ export class Random {
   }
 }
 
-/** The one that SIGNALBOX_SEED names, or so many new ones. */
-export function seeds(count: number): number[] {
+/**
+ * The seeds of a suite of `npm test`: all that ever found a defect, with what it was, filled up to so many. Always the same ones, so that a
+ * red run is the doing of the change. SIGNALBOX_SEED names another, SIGNALBOX_SEEDS asks for so many new ones.
+ */
+export function fixedSeeds(count: number, found: Record<number, string> = {}): number[] {
+  const wanted = Number(process.env.SIGNALBOX_SEEDS ?? 0)
+  if (process.env.SIGNALBOX_SEED || wanted) return newSeeds(wanted)
+  const known = Object.keys(found).map(Number)
+  return [...known, ...Array.from({ length: Math.max(0, count - known.length) }, (_, i) => i + 1)]
+}
+
+/** The one that SIGNALBOX_SEED names, or so many new ones, which are printed: for soaks. */
+export function newSeeds(count: number): number[] {
   const given = process.env.SIGNALBOX_SEED
-  if (given) return [Number(given)]
-  return Array.from({ length: count }, () => randomInt(2 ** 31))
+  const drawn = given ? [Number(given)] : Array.from({ length: count }, () => randomInt(2 ** 31))
+  console.info(`seeds: ${drawn.slice(0, 20).join(' ')}${drawn.length > 20 ? ` … (${drawn.length})` : ''}`)
+  return drawn
 }

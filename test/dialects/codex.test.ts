@@ -32,7 +32,7 @@ const open: Connected[] = []
 
 beforeAll(async () => {
   daemon = await TestDaemon.start()
-  for (const [key, value] of Object.entries({ 'runs.linger_seconds': 1, 'mail.notice_seconds': 0 }))
+  for (const [key, value] of Object.entries({ 'runs.default_harness': 'scripted', 'runs.linger_seconds': 1, 'mail.notice_seconds': 0 }))
     await daemon.call('setting_update', { key, value })
   project_id = (await daemon.call('project_create', { name: 'Web' })).project_id
   await daemon.call('repo_add', { path: repo, project_id })

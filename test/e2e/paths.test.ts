@@ -36,7 +36,10 @@ afterAll(async () => {
 function repository(name: string, ...init: string[]): string {
   const path = join(place, name)
   mkdirSync(join(path, 'sub', 'deep'), { recursive: true })
-  execFileSync('git', ['init', '-q', '-b', 'main', ...init], { cwd: path })
+  const git = (...args: string[]) => execFileSync('git', ['-c', 'user.name=ann', '-c', 'user.email=ann@x', ...args], { cwd: path })
+  git('init', '-q', '-b', 'main', ...init)
+  // One without a commit is refused for that already.
+  if (!init.includes('--bare')) git('commit', '-q', '--allow-empty', '-m', 'begin')
   return path
 }
 

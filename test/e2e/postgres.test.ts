@@ -1,6 +1,8 @@
+import { rmSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { TestDaemon } from '../../src/testing/daemon.ts'
 import { type Cluster, createDatabase, startCluster } from '../../src/testing/databases.ts'
+import { git, repository } from '../chaos/kill-runs.ts'
 import { send } from './support.ts'
 
 let cluster: Cluster
@@ -63,6 +65,32 @@ describe('two daemons on one database', () => {
     const replies = await Promise.all(Array.from({ length: 100 }, (_, i) => (i % 2 ? here : there).post('task_move', input)))
     expect(replies.filter((reply) => reply.ok)).toHaveLength(1)
     expect(new Set(replies.filter((reply) => !reply.ok).map((reply) => reply.error.code))).toEqual(new Set(['CONFLICT']))
+  })
+
+  test('[E9] work is approved at any daemon; its files are shown by the one that has them, and the others name it', async () => {
+    const repo = repository()
+    onTestFinished(() => rmSync(repo, { recursive: true, force: true }))
+    const { project_id } = await here.call('project_create', { name: 'Hosts' })
+    await here.call('repo_add', { path: repo, project_id })
+    const steps = [{ write: { path: 'a.txt', text: 'x\n' } }, { commit: { message: 'a' } }, { review: { summary: 'It is there.' } }]
+    const description = `\`\`\`signalbox\n${JSON.stringify(steps)}\n\`\`\`\n`
+    const { task_id } = await here.call('task_create', { project_id, title: 'One', description })
+    await here.call('job_submit', { task_id, action: 'start_agent', harness: 'scripted' })
+    await here.call('task_wait', { task_id, wait_for_status: ['REVIEW'] })
+    const { host } = (await here.call('work_get', { task_id })).work
+    const [has, hasNot] = host.endsWith(`:${here.home}`) ? [here, there] : [there, here]
+    for (const [tool, input] of [
+      ['diff_get', { task_id }],
+      ['file_read', { task_id, path: 'a.txt' }],
+      ['rescue_list', { task_id }],
+    ] as const)
+      expect((await hasNot.post(tool, input)).error).toMatchObject({ code: 'CONFLICT', message: expect.stringContaining(host) })
+    expect((await has.call('diff_get', { task_id })).files).toHaveLength(1)
+    const [work] = (await hasNot.call('work_list', { project_id })).works
+    expect(work).toMatchObject({ host, on_disk: 'unknown', reason: expect.stringContaining(host) })
+    await hasNot.call('merge_submit', { task_id })
+    await here.call('task_wait', { task_id, wait_for_status: ['DONE'] })
+    expect(git(repo, 'ls-files')).toBe('a.txt')
   })
 })
 

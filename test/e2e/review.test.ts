@@ -1,4 +1,5 @@
-import { rmSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { TestDaemon } from '../../src/testing/daemon.ts'
 import { survivors } from '../../src/testing/survivors.ts'
@@ -37,6 +38,26 @@ const WORKS = [
   { commit: { message: 'Greet' } },
   { review: { summary: 'The greeting is there.' } },
 ]
+
+/** Hears of the feedback while it still runs, and takes longer to mend it than an agent has to end after its request. */
+const mendsSlowly = (go: string) => {
+  const mends = [
+    { run: { argv: ['sh', '-c', `until test -e ${go}; do sleep 0.05; done`] } },
+    { write: { path: 'greeting.txt', text: 'Hello\n' } },
+    { commit: { message: 'Say hello' } },
+    { review: { summary: 'It says hello.' } },
+  ]
+  return [
+    { if_resumed: { steps: [...mends, { exit: { code: 0 } }] } },
+    { write: { path: 'greeting.txt', text: '' } },
+    { commit: { message: 'Greet' } },
+    { review: { summary: 'The greeting is there.' } },
+    { wait_message: {} },
+    { call: { tool: 'mail_inbox', save: 'inbox' } },
+    { each: { of: '{{inbox.letters}}', as: 'letter', steps: [{ call: { tool: 'mail_read', arguments: { mail_id: '{{letter.id}}' } } }] } },
+    ...mends,
+  ]
+}
 
 /** A real daemon, a real repository, real processes. */
 class Site {
@@ -126,6 +147,25 @@ describe('the review loop', () => {
     await site.quiet(task)
     const { tasks } = await site.daemon.call('task_list', { project_id: site.project })
     expect(tasks).toHaveLength(1)
+  })
+
+  test('[F29] a worker that is still there when its work comes back goes on with it, or is started again', async () => {
+    await site.daemon.call('setting_update', { key: 'review.harness', value: null })
+    await site.daemon.call('setting_update', { key: 'runs.linger_seconds', value: 2 })
+    const go = join(site.daemon.home, 'go')
+    const task = await site.begin(mendsSlowly(go))
+    await site.is(task, 'REVIEW')
+    await site.daemon.call('review_feedback', { task_id: task, ...FEEDBACK })
+    await until(
+      () => rows(databaseOf(site.daemon), "SELECT id FROM calls WHERE tool = 'run_lingered'").length > 0,
+      () => `its time to end is not over: ${site.daemon.log}`,
+    )
+    writeFileSync(go, '')
+    await site.is(task, 'REVIEW')
+    expect(await site.rounds(task)).toMatchObject([
+      { decision: 'request_changes' },
+      { round: 2, decision: null, summary: 'It says hello.' },
+    ])
   })
 
   test('[E71] the request after the third round is refused as documented; asked for once more, the work is given up', async () => {

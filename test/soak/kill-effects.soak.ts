@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { buildProgram } from '../chaos/effects/child.ts'
 import { postgresPlaces, sqlitePlaces } from '../chaos/effects/databases.ts'
 import { countStatements, eachOf, type Fate, killAtStatement, summary } from '../chaos/effects/kill.ts'
-import { seeds } from '../chaos/random.ts'
+import { newSeeds } from '../chaos/random.ts'
 
 const SEEDS = Number(process.env.SIGNALBOX_SEEDS ?? 1_000)
 const SAY_EVERY = 100
@@ -20,7 +20,7 @@ test.each([
   try {
     const statements = await countStatements(program.path, places)
     const fates: Fate[] = []
-    await eachOf(seeds(SEEDS), 3, async (seed) => {
+    await eachOf(newSeeds(SEEDS), 3, async (seed) => {
       fates.push(await killAtStatement(program.path, places, statements, seed))
       if (fates.length % SAY_EVERY === 0) console.info(`effects on ${engine}: ${summary(fates)}`)
     })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { mailUnderLoad } from '../chaos/mail-load.ts'
-import { seeds } from '../chaos/random.ts'
+import { newSeeds } from '../chaos/random.ts'
 
 const MINUTE_MS = Number(process.env.SIGNALBOX_MAIL_MS ?? 60_000)
 
@@ -8,7 +8,7 @@ for (const [what, kills] of [
   ['for a minute', 0],
   ['while the daemon is killed again and again', 12],
 ] as const)
-  for (const seed of seeds(1))
+  for (const seed of newSeeds(1))
     test(`[M20] thirty agents mail each other ${what}: nothing is lost, seed ${seed}`, { timeout: 10 * 60_000 }, async () => {
       const report = await mailUnderLoad({ seed, agents: 30, forMs: MINUTE_MS, kills })
       console.info(`SIGNALBOX_SEED=${seed}: ${JSON.stringify(report)}`)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { seeds } from '../chaos/random.ts'
+import { newSeeds } from '../chaos/random.ts'
 
 interface Soak<Report> {
   seeds: number
@@ -14,7 +14,7 @@ export function manySeeds<Report extends { wrong: string[] }>(name: string, { pl
   const strikes = Number(process.env.SIGNALBOX_KILLS ?? defaults.strikes)
   test(`${name}, many seeds`, { timeout: 180 * 60_000 }, async () => {
     const reports: Report[] = []
-    for (const seed of seeds(count)) {
+    for (const seed of newSeeds(count)) {
       const report = await play(seed, strikes)
       reports.push(report)
       console.info(`SIGNALBOX_SEED=${seed}: ${summary([report])}`)

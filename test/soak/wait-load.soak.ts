@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { seeds } from '../chaos/random.ts'
+import { newSeeds } from '../chaos/random.ts'
 import { describeLoad, type LoadPlan, type LoadReport, waitUnderLoad } from '../chaos/wait-load.ts'
 
-const [seed = 0] = seeds(1)
+const [seed = 0] = newSeeds(1)
 const SECONDS = Number(process.env.SIGNALBOX_SECONDS ?? 60)
 /** `undefined` is held by the daemon for as long as it holds anything. */
 const timeouts = [5, 15, 30, undefined]

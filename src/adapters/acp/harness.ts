@@ -9,7 +9,7 @@ import { settled } from './told.ts'
 import { toolsServer } from './tools-server.ts'
 
 /** A program that speaks the Agent Client Protocol, and what is special about it. */
-export interface AcpProgram extends Pick<Harness, 'name' | 'title' | 'meters' | 'options' | 'probe'>, Partial<Dialect> {
+export interface AcpProgram extends Pick<Harness, 'name' | 'title' | 'meters' | 'options' | 'probe' | 'account'>, Partial<Dialect> {
   plan(launch: Parameters<Harness['launch']>[0], options: Record<string, unknown>): Pick<LaunchPlan, 'argv' | 'env' | 'inherit'>
   /** Goes along when a session is opened: what one program understands and the others overlook. */
   meta?(launch: Parameters<Harness['launch']>[0]): Record<string, unknown> | undefined
@@ -24,7 +24,7 @@ export interface AcpProgram extends Pick<Harness, 'name' | 'title' | 'meters' | 
 const MOST_WAITING = 200_000
 
 export function acpHarness(program: AcpProgram): Harness {
-  const { name, title, meters, options, probe, lingers = () => false } = program
+  const { name, title, meters, options, probe, account, lingers = () => false } = program
   const dialect: Dialect = {
     nameOf: program.nameOf ?? (() => undefined),
     isOurs: program.isOurs ?? (() => false),
@@ -40,6 +40,7 @@ export function acpHarness(program: AcpProgram): Harness {
     can: { message: true, interrupt: true, resume: true, approve: true },
     options,
     probe,
+    account,
     launch(launch): LaunchPlan {
       const { cwd, session, approvals, brief } = launch
       const model = program.modelByArgument ? null : launch.model

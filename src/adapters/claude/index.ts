@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import { type Harness, type HarnessEvent, MOST_TEXT, type Step } from '../../ports/harness.ts'
+import { accountOf } from '../harness-shared/account.ts'
 import { conclude } from '../harness-shared/ending.ts'
 import { clean, clip, type Line, lastLine, printable, takeLines } from '../harness-shared/lines.ts'
 import { probeProgram } from '../harness-shared/program.ts'
 import { tellAll } from '../harness-shared/story.ts'
-import { CLAUDE, planOf, uuidOf } from './launch.ts'
+import { ACCOUNT, CLAUDE, planOf, uuidOf } from './launch.ts'
 import { answer, interruption, userMessage } from './protocol.ts'
 import { readLine, unasked } from './read.ts'
 import { begun, type State } from './state.ts'
@@ -24,6 +25,7 @@ export const claude: Harness = {
   can: { message: true, interrupt: true, resume: true, approve: true },
   options: Options,
   probe: () => probeProgram(CLAUDE),
+  account: accountOf(ACCOUNT),
   launch: (launch) => planOf(launch),
   begin: () => begun('', null),
   decode(kept, frame): Step {

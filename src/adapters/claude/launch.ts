@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import type { Approvals, Launch, LaunchPlan } from '../../ports/harness.ts'
+import type { Account } from '../harness-shared/account.ts'
 import { type Program, pathOf } from '../harness-shared/program.ts'
 import { askUsage, userMessage } from './protocol.ts'
 import { begun } from './state.ts'
@@ -13,6 +14,20 @@ export const CLAUDE: Program = {
   least: '2.1.197',
   install: 'npm i -g @anthropic-ai/claude-code',
   native: [`${NATIVE}/claude`, `${NATIVE}-musl/claude`],
+}
+
+/** Its own log-in is in the key chain on some systems, and then only named in its settings. */
+export const ACCOUNT: Account = {
+  variables: [
+    ...['ANTHROPIC_API_KEY', 'ANTHROPIC_AUTH_TOKEN', 'CLAUDE_CODE_OAUTH_TOKEN'],
+    ...['CLAUDE_CODE_USE_BEDROCK', 'CLAUDE_CODE_USE_VERTEX', 'CLAUDE_CODE_USE_FOUNDRY'],
+  ],
+  files: ({ CLAUDE_CONFIG_DIR: folder }) => [
+    { path: join(folder ?? '.claude', '.credentials.json') },
+    { path: join(folder ?? '', '.claude.json'), says: /"(oauthAccount|primaryApiKey)"\s*:\s*["{]/ },
+    { path: join(folder ?? '.claude', 'settings.json'), says: /"(apiKeyHelper|ANTHROPIC_API_KEY|ANTHROPIC_AUTH_TOKEN)"/ },
+  ],
+  login: 'Run claude once in a terminal, or set ANTHROPIC_API_KEY where the daemon is started.',
 }
 
 /** As the server is called in the brief. */

@@ -1,11 +1,12 @@
 import type { Harness, Step } from '../../ports/harness.ts'
+import { accountOf } from '../harness-shared/account.ts'
 import { conclude } from '../harness-shared/ending.ts'
 import { type Line, lastLine, printable, takeLines } from '../harness-shared/lines.ts'
 import { probeProgram } from '../harness-shared/program.ts'
 import { readMessage } from '../harness-shared/rpc.ts'
 import { addLetter, decided, heard, heardInPart, type Next, newState, type State, tell, wantInterrupt } from './conversation.ts'
 import { said } from './items.ts'
-import { Options, PROGRAM, plan } from './launch.ts'
+import { ACCOUNT, Options, PROGRAM, plan } from './launch.ts'
 
 /** Codex by its app-server: a conversation in JSON-RPC by lines, which lives for as long as its input is open. */
 export const codex: Harness = {
@@ -15,6 +16,7 @@ export const codex: Harness = {
   can: { message: true, interrupt: true, resume: true, approve: true },
   options: Options,
   probe: () => probeProgram(PROGRAM),
+  account: accountOf(ACCOUNT),
   launch: plan,
   begin: () => newState({ opening: {}, session: null, approvals: 'deny', brief: '' }),
   decode(kept, { stream, at, bytes }): Step {

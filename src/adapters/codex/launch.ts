@@ -3,6 +3,7 @@ import { homedir } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 import { z } from 'zod'
 import type { Approvals, Launch, LaunchPlan } from '../../ports/harness.ts'
+import type { Account } from '../harness-shared/account.ts'
 import { type Program, pathOf } from '../harness-shared/program.ts'
 import { hello, newState } from './conversation.ts'
 
@@ -17,6 +18,16 @@ export const PROGRAM: Program = {
     ['darwin-x64', 'x86_64-apple-darwin'],
     ['darwin-arm64', 'aarch64-apple-darwin'],
   ].map(([system, target]) => `@openai/codex-${system}/vendor/${target}/bin/codex`),
+}
+
+/** A provider of the user's own has its key wherever the configuration says. */
+export const ACCOUNT: Account = {
+  variables: ['CODEX_API_KEY', 'OPENAI_API_KEY', 'AZURE_OPENAI_API_KEY'],
+  files: ({ CODEX_HOME: folder = '.codex' }) => [
+    { path: join(folder, 'auth.json') },
+    { path: join(folder, 'config.toml'), says: /^\s*model_provider\s*=/m },
+  ],
+  login: 'Run codex login in a terminal, or set OPENAI_API_KEY where the daemon is started.',
 }
 
 const Name = z

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { HarnessEvent } from '../../ports/harness.ts'
 import { acpHarness } from '../acp/harness.ts'
 import { OURS } from '../acp/tools-server.ts'
+import { type Account, accountOf } from '../harness-shared/account.ts'
 import { type Program, pathOf, probeProgram } from '../harness-shared/program.ts'
 import { refuseTaken, TAKEN_UNASKED } from '../harness-shared/repository.ts'
 
@@ -28,6 +29,16 @@ const NAMES = [
   'NODE_EXTRA_CA_CERTS',
 ]
 
+export const ACCOUNT: Account = {
+  variables: ['GEMINI_API_KEY', 'GOOGLE_API_KEY', 'GOOGLE_GENAI_USE_GCA', 'GOOGLE_GENAI_USE_VERTEXAI'],
+  files: () => [
+    { path: '.gemini/oauth_creds.json' },
+    { path: '.gemini/google_accounts.json', says: /"active"\s*:\s*"/ },
+    { path: '.gemini/.env', says: /^\s*(GEMINI|GOOGLE)_API_KEY\s*=/m },
+  ],
+  login: 'Run gemini once in a terminal, or set GEMINI_API_KEY where the daemon is started.',
+}
+
 /** Its parent process would take a signal for itself, and the turn would run on. */
 const ENV = { GEMINI_CLI_NO_RELAUNCH: 'true' }
 
@@ -44,6 +55,7 @@ export const gemini = acpHarness({
   meters: { wall_clock: 'second', turns: 'turn', tokens: 'turn' },
   options: z.strictObject({}),
   probe: () => probeProgram(PROGRAM),
+  account: accountOf(ACCOUNT),
   plan(launch) {
     refuseTaken(launch, 'Gemini CLI', TAKEN_UNASKED.gemini)
     const { model } = launch
@@ -52,7 +64,7 @@ export const gemini = acpHarness({
   },
   modelByArgument: true,
   lingers: () => true,
-  login: 'Run gemini once in a terminal, or set GEMINI_API_KEY where the daemon is started.',
+  login: ACCOUNT.login,
   // It has no name for a call but in front of the id: run_shell_command__…
   nameOf: ({ toolCallId }) => /^(\w+?)__/.exec(toolCallId)?.[1],
   isOurs: ({ toolCallId, kind }) => toolCallId.startsWith(`mcp_${OURS}_`) && kind === 'other',

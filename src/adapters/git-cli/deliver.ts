@@ -6,20 +6,20 @@ import { type Delivery, GitRefusal, type Place } from '../../ports/git.ts'
 import { checkedOutBeside } from './heads.ts'
 import { freeLocks } from './lock-files.ts'
 import { commitOf, lockOf, madeBefore } from './merge.ts'
+import { checkDelivered } from './names.ts'
 import { freePlace } from './place.ts'
 import { commitAt, type Found } from './repo.ts'
 import type { At, Repo } from './run.ts'
 
 /** Its worker commits meanwhile, over and over. */
 const TRIES = 10
-const PART = /^[A-Za-z0-9._-]{1,100}$/
 
 /**
  * One commit with one file on the branch of a place. File and index come before the branch moves: cut off in between, there is a
  * staged file that the next attempt commits. The other way round the worker's next commit would take the file back.
  */
 export async function deliver(repo: Repo, place: Place, found: Found, delivery: Delivery, lockWaitMs: number): Promise<{ commit: string }> {
-  checkPath(delivery.path)
+  checkDelivered(delivery.path)
   const ref = `refs/heads/${place.branch}`
   for (let tries = 0; tries < TRIES; tries++) {
     const head = await commitAt(repo, ref)
@@ -106,10 +106,4 @@ async function treeWith(repo: Repo, head: string, path: string, blob: string): P
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
-}
-
-function checkPath(path: string): void {
-  const parts = path.split('/')
-  const plain = parts.length > 1 && parts.every((part) => PART.test(part) && part !== '.' && part !== '..' && part.toLowerCase() !== '.git')
-  if (!plain) throw new GitRefusal('invalid', `${JSON.stringify(path)} is not a plain path below a folder.`)
 }

@@ -85,7 +85,7 @@ class Ground {
   }
 
   place(name = 'task-1', more: Partial<NewPlace> = {}): NewPlace {
-    const path = this.git.placeFor('web', name)
+    const path = this.git.placeFor({ repo_handle: 'web', name })
     return { repo: this.top, path, branch: `signalbox/${name}`, base: 'main', strategy: 'remote', ...more }
   }
 
@@ -154,16 +154,6 @@ describe('a place is made', () => {
     for (const { path } of places) expect(readFileSync(join(path, 'a.txt'), 'utf8')).toBe('one\n')
     expect(ground.run('worktree', 'list').split('\n')).toHaveLength(41)
     expect(ground.run('status', '--porcelain')).toBe('')
-  })
-
-  test('[G2] again, it is the same one, with whatever was done in it', async ({ ground }) => {
-    const place = ground.place()
-    const first = await ground.git.add(place)
-    ground.write('a.txt', 'changed\n', place.path)
-    const head = ground.commit('work', place.path)
-    ground.write('new.txt', 'x', place.path)
-    expect(await ground.another().add(place)).toEqual({ base: first.base, head })
-    expect(ground.in(place.path, 'status', '--porcelain')).toBe('?? new.txt')
   })
 
   test('[G2] a branch without a folder, and a folder without files', async ({ ground }) => {
@@ -501,15 +491,6 @@ describe('work is saved', () => {
     expect((await refusal(ground.git.restore(place, 'refs/signalbox/rescue/T-1/none', 'T-1'))).reason).toBe('missing')
   })
 
-  test('[G7] after the place was taken away', async ({ ground }) => {
-    const place = await ground.made()
-    ground.write('new.txt', 'new', place.path)
-    const { rescue } = await ground.git.remove(place, 'T-1')
-    await ground.git.add(place)
-    await ground.git.restore(place, rescue?.ref as string, 'T-1')
-    expect(readFileSync(join(place.path, 'new.txt'), 'utf8')).toBe('new')
-  })
-
   test('[G8] a repository inside keeps its place until its work is elsewhere too', async ({ ground }) => {
     const place = await ground.made()
     const inner = join(place.path, 'inner')
@@ -568,7 +549,7 @@ describe('an untrusted repository', () => {
       await refusal(ground.git.restore(place, name, 'T-1'))
       await refusal(ground.git.remove({ ...place, path: name }, 'T-1'))
       expect(await ground.git.inspect(name)).toBeUndefined()
-      expect(() => ground.git.placeFor('web', name)).toThrow(GitRefusal)
+      expect(() => ground.git.placeFor({ repo_handle: 'web', name })).toThrow(GitRefusal)
     }
     expect(ground.run('for-each-ref')).toBe(before)
     for (const path of ['--output=x', ':(top)*', '-'])
@@ -777,28 +758,6 @@ describe('what is in a place', () => {
     expect(await ground.git.file(place, 'a.txt', 2)).toEqual({ bytes: Buffer.from('on'), size: 4, cut: true })
   })
 
-  test('[G14] where work begins', async ({ ground }) => {
-    const first = ground.run('rev-parse', 'HEAD')
-    const begins = async (strategy: NewPlace['strategy'], more: Partial<NewPlace> = {}) =>
-      (await ground.git.add(ground.place(`task-${Math.random().toString(36).slice(2)}`, { strategy, ...more }))).base
-    for (const strategy of ['remote', 'local_if_ahead', 'local'] as const) expect(await begins(strategy)).toBe(first)
-    ground.in(ground.folder, 'clone', '-q', '--bare', ground.top, 'origin.git')
-    ground.run('remote', 'add', 'origin', join(ground.folder, 'origin.git'))
-    ground.run('fetch', '-q', 'origin')
-    ground.write('a.txt', 'local\n')
-    const local = ground.commit('local')
-    expect([await begins('remote'), await begins('local_if_ahead'), await begins('local')]).toEqual([first, local, local])
-    ground.run('push', '-q', 'origin', 'main')
-    ground.run('reset', '-q', '--hard', first)
-    expect([await begins('remote'), await begins('local_if_ahead'), await begins('local')]).toEqual([local, local, first])
-    ground.write('a.txt', 'diverged\n')
-    const diverged = ground.commit('diverged')
-    expect([await begins('remote'), await begins('local_if_ahead'), await begins('local')]).toEqual([local, local, diverged])
-    ground.run('branch', '-q', 'topic', first)
-    expect([await begins('remote', { base: 'topic' }), await begins('remote', { base: 'refs/heads/main' })]).toEqual([first, diverged])
-    expect((await refusal(begins('remote', { base: 'nothing' }))).reason).toBe('missing')
-  })
-
   test('[G15] is told also while it is made and taken away: how it is, or that git will not say', async ({ ground }) => {
     const place = await ground.made()
     let over = false
@@ -821,23 +780,6 @@ describe('what is in a place', () => {
     over = true
     const seen = new Set((await Promise.all(looks)).flat())
     expect([...seen].filter((what) => !['present', 'missing', 'foreign', 'failed'].includes(what))).toEqual([])
-  })
-
-  test('[G15] its size, and whether anything happened', async ({ ground }) => {
-    const place = await ground.made()
-    const before = await ground.git.state(place, place.from)
-    const size = await ground.git.size(place)
-    expect(await ground.git.state(place, place.from)).toEqual(before)
-    ground.write('big', 'x'.repeat(1_000_000), place.path)
-    const dirty = await ground.git.state(place, place.from)
-    expect(dirty).toMatchObject({ dirty: 1, ahead: 0, head: before.head })
-    ground.write('big', 'y'.repeat(1_000_000), place.path)
-    const again = await ground.git.state(place, place.from)
-    ground.commit('big', place.path)
-    const committed = await ground.git.state(place, place.from)
-    expect(committed).toMatchObject({ dirty: 0, ahead: 1 })
-    expect(new Set([before, dirty, again, committed].map(({ fingerprint }) => fingerprint)).size).toBe(4)
-    expect((await ground.git.size(place)) - size).toBeGreaterThanOrEqual(1_000_000)
   })
 })
 

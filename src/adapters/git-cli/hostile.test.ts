@@ -183,7 +183,7 @@ describe('what is merged', () => {
     writeFileSync(join(ground.top, 'attributes'), '* merge=union\n')
     ground.run('config', 'core.attributesFile', join(ground.top, 'attributes'))
     expect(await ground.build('t2', two)).toEqual({ result: 'conflict', files: ['a.txt'] })
-    const place = { repo: ground.top, path: ground.git.placeFor('web', 't2'), branch: 'signalbox/t2' }
+    const place = { repo: ground.top, path: ground.git.placeFor({ repo_handle: 'web', name: 't2' }), branch: 'signalbox/t2' }
     expect(await ground.git.rebase(place, await ground.head(), 't2')).toEqual({ result: 'conflict', files: ['a.txt'] })
     ground.commit(ground.top, { 'a.txt': 'UN\ntwo\n' })
     expect(await ground.git.line(ground.main)).toMatchObject({ state: 'apart', files: ['a.txt'] })
@@ -295,7 +295,7 @@ describe('a line that we did not move', () => {
     const landed = await ground.ahead()
     ground.run('update-ref', LINE, evil(ground))
     const begun = (name: string, line: string | null) => {
-      const place = { repo: ground.top, path: ground.git.placeFor('web', name), branch: `signalbox/${name}` }
+      const place = { repo: ground.top, path: ground.git.placeFor({ repo_handle: 'web', name }), branch: `signalbox/${name}` }
       return ground.git.add({ ...place, base: 'main', strategy: 'local', line }).then(({ base }) => base)
     }
     expect([await begun('t2', landed), await begun('t3', null)]).toEqual([landed, ground.tip('main')])
@@ -317,7 +317,7 @@ describe('a line that we did not move', () => {
     const work = await ground.work('t2', { 'c.txt': 'c\n' })
     await ground.ahead()
     expect(await ground.build('t2', work, { from })).toMatchObject({ result: 'built' })
-    ground.in(ground.git.placeFor('web', 't2'), 'merge', '-q', '--no-edit', LINE)
+    ground.in(ground.git.placeFor({ repo_handle: 'web', name: 't2' }), 'merge', '-q', '--no-edit', LINE)
     expect(await ground.build('t2', ground.tip('signalbox/t2'), { from })).toMatchObject({ result: 'built' })
     await expect(ground.build('t2', work, { from: 'main' })).rejects.toMatchObject({ reason: 'invalid' })
   })
@@ -350,7 +350,7 @@ describe('what was handed in', () => {
     const commit = await ground.work('t1', { 'b.txt': 'b\n' })
     await ground.git.keep(ground.top, 't1', ground.tip('main'))
     await ground.git.keep(ground.top, 't1', commit)
-    const path = ground.git.placeFor('web', 't1')
+    const path = ground.git.placeFor({ repo_handle: 'web', name: 't1' })
     ground.in(path, 'reset', '-q', '--hard', 'main')
     collect(ground)
     const landed = await ground.land('t1', commit)
@@ -361,7 +361,7 @@ describe('what was handed in', () => {
     expect(ground.run('for-each-ref', 'refs/signalbox/handed-in')).toBe('')
     await expect(ground.git.keep(ground.top, '../x', commit)).rejects.toMatchObject({ reason: 'invalid' })
     await expect(ground.git.keep(ground.top, 't2', 'main')).rejects.toMatchObject({ reason: 'invalid' })
-    await expect(ground.git.keep(ground.top, 't2', 'a'.repeat(40))).rejects.toMatchObject({ reason: 'failed' })
+    await expect(ground.git.keep(ground.top, 't2', 'a'.repeat(40))).rejects.toMatchObject({ reason: 'missing' })
   })
 
   /** As if it had never been there, wherever it is. */
@@ -496,7 +496,7 @@ describe('a repository is the same one', () => {
   /** From a place to what landed. */
   const throughAll = async (ground: LineGround, repo: string) => {
     const git = ground.another()
-    const place = { repo, path: git.placeFor('web', 'through'), branch: 'signalbox/through' }
+    const place = { repo, path: git.placeFor({ repo_handle: 'web', name: 'through' }), branch: 'signalbox/through' }
     const { base } = await git.add({ ...place, base: 'main', strategy: 'local' })
     const commit = ground.commit(place.path, { 'through.txt': 'x\n' })
     expect(await git.state(place, base)).toMatchObject({ state: 'present', ahead: 1, dirty: 0, head: commit })

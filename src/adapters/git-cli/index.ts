@@ -20,9 +20,9 @@ import {
   scratchUnder,
 } from './names.ts'
 import { Packs } from './packs.ts'
-import { checkOut, foreign, freePlace, register, state, sweep, takeAway } from './place.ts'
+import { checkOut, foreign, freePlace, linkAgain, register, state, sweep, takeAway } from './place.ts'
 import { rebase } from './rebase.ts'
-import { find, inspect, openRepo } from './repo.ts'
+import { commitAt, find, inspect, openRepo } from './repo.ts'
 import { rescue, rescues, restore } from './rescue.ts'
 import { opener } from './run.ts'
 import { dropScratch, type Scratch, scratch } from './scratch.ts'
@@ -73,7 +73,12 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
 
   return {
     inspect: (path) => inspect(open, path),
-    placeFor: (repo, name) => placeUnder(root, repo, name),
+    placeFor: (name) => placeUnder(root, name),
+    has: async (repo, commit) => (await commitAt(await openRepo(open, repo), checkCommit(commit))) !== undefined,
+    moved: async (path) => {
+      const repo = await openRepo(open, path)
+      await alone(turns, repo.common, lockWaitMs, () => linkAgain(repo))
+    },
     add: (place) =>
       at(place, async (repo) => {
         const base = await alone(turns, repo.common, lockWaitMs, () => register(open, repo, place, lockWaitMs))

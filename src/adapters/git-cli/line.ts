@@ -289,6 +289,7 @@ export async function land(
 }
 
 export async function keep(repo: Repo, name: string, commit: string | null, lockWaitMs: number): Promise<void> {
+  if (commit && !(await commitAt(repo, commit))) throw new GitRefusal('missing', `${repo.cwd} has no commit ${commit}.`)
   const ref = handedInRef(name)
   const refused = await moveRefs(repo, [[ref, commit ? `update ${ref} ${commit}` : `delete ${ref}`]], lockWaitMs)
   if (refused !== undefined) throw new GitRefusal('failed', `${ref} cannot be written in ${repo.cwd}: ${refused}`)

@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto'
 import { isAbsolute, join, normalize, sep } from 'node:path'
-import { GitRefusal, type LineOf, type NewBranch, type Place } from '../../ports/git.ts'
+import { GitRefusal, type LineOf, type NewBranch, type Place, type PlaceName } from '../../ports/git.ts'
 
 /** What git accepts as a branch, less what it reads as an option or as an expression over revisions. */
 const BRANCH = /^(?![-/.])(?!@$)(?!.*(?:\.\.|@\{|\/\/|\/\.|\.lock(?:\/|$)|[\s~^:?*[\\]))[^\p{Cc}]{1,200}(?<!\/|\.)$/u
 const REF = /^refs\/[A-Za-z]/
 const COMMIT = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/
 const WORD = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$/
+const PART = /^[A-Za-z0-9._-]{1,100}$/
 const RESCUES = 'refs/signalbox/rescue/'
 
 export function checkBranch(branch: string): string {
@@ -55,8 +56,8 @@ export function checkRescue(ref: string): string {
   return ref
 }
 
-export function placeUnder(root: string, repo: string, name: string): string {
-  return join(root, checkWord(repo), checkWord(name))
+export function placeUnder(root: string, { repo_handle, name }: PlaceName): string {
+  return join(root, checkWord(repo_handle), checkWord(name))
 }
 
 /** Apart from the places: the repository is known by its path alone. */
@@ -71,6 +72,13 @@ export function checkPlace(root: string, place: Place): void {
   checkPath(place.repo)
   checkPath(place.path)
   if (!place.path.startsWith(root + sep)) throw new GitRefusal('invalid', `${place.path} is not below ${root}, where worktrees are kept.`)
+}
+
+/** Of a file, below a folder. */
+export function checkDelivered(path: string): void {
+  const parts = path.split('/')
+  const plain = parts.length > 1 && parts.every((part) => PART.test(part) && part !== '.' && part !== '..' && part.toLowerCase() !== '.git')
+  if (!plain) throw new GitRefusal('invalid', `${JSON.stringify(path)} is not a plain path below a folder.`)
 }
 
 export function checkPath(path: string): void {

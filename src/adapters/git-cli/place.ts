@@ -1,10 +1,10 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { constants } from 'node:fs'
 import { lstat, mkdir, readdir, rename, rm, rmdir, writeFile } from 'node:fs/promises'
-import { basename, dirname, join } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import { GitRefusal, type NewPlace, type Place, type Rescue, type WorkState } from '../../ports/git.ts'
 import { exists } from './files.ts'
-import { checkedOutBeside } from './heads.ts'
+import { checkedOutBeside, headsOf } from './heads.ts'
 import { linkIn } from './layout.ts'
 import { freeLocks } from './lock-files.ts'
 import { baseCommit, canonical, commitAt, type Found, find, refs } from './repo.ts'
@@ -52,6 +52,16 @@ async function linkToRepository(repo: Repo, path: string): Promise<void> {
   const file = join(path, '.git')
   const link = linkIn(await smallFileOrNone(file))
   if (link?.startsWith(repo.own)) await writeFile(file, `gitdir: ${join(repo.common, 'worktrees', basename(link))}\n`, { flag: NO_LINK })
+}
+
+/** Worktrees that still name the folder in which the repository was. Only a link that leads nowhere: any other is somebody's. */
+export async function linkAgain(repo: Repo): Promise<void> {
+  for (const { path, admin } of await headsOf(repo)) {
+    const file = join(path, '.git')
+    const link = linkIn(await smallFileOrNone(file))
+    const isLost = link?.endsWith(join('/worktrees', basename(admin))) && !(await exists(resolve(path, link)))
+    if (isLost) await writeFile(file, `gitdir: ${admin}\n`, { flag: NO_LINK })
+  }
 }
 
 /** Git itself looks for the main checkout in our own directory. */

@@ -7,7 +7,7 @@ import { type LineGround, test } from '../../testing/line-ground.ts'
 
 const placeOf = (ground: LineGround, name: string): Place => ({
   repo: ground.top,
-  path: ground.git.placeFor('web', name),
+  path: ground.git.placeFor({ repo_handle: 'web', name }),
   branch: `signalbox/${name}`,
 })
 
@@ -43,14 +43,6 @@ describe('a rebase', () => {
     expect(ground.run('for-each-ref', 'refs/signalbox/build')).toBe('')
     expect(ground.run('worktree', 'list').split('\n')).toHaveLength(3)
     ground.isSound()
-  })
-
-  test('[GR1] goes to the branch alone where the worktree is gone', async ({ ground }) => {
-    const { place, onto } = await behind(ground)
-    await ground.git.remove(place, 'task')
-    expect(await ground.git.rebase(place, onto, 'task')).toMatchObject({ result: 'rebased' })
-    expect(commits(ground, onto, place)).toEqual(['Bea first', 'ann work'])
-    expect(existsSync(place.path)).toBe(false)
   })
 
   test('[GR2] names the files of a conflict, and moves nothing', async ({ ground }) => {

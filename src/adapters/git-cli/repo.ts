@@ -47,8 +47,16 @@ async function filesElsewhere(repo: Repo): Promise<boolean> {
 
 export async function openRepo(open: Open, path: string): Promise<Repo> {
   const repo = (await folderAt(path)) ? await open.repo(path) : undefined
-  if (!repo) throw new GitRefusal('missing', `There is no git repository at ${path}. Move it back, or register its new place.`)
+  if (!repo) throw noRepository(path)
   return repo
+}
+
+function noRepository(path: string): GitRefusal {
+  return new GitRefusal('missing', `There is no git repository at ${path}.`, {
+    hint: 'If it was moved, give its new path with repo_update; if it is gone for good, unregister it with repo_remove.',
+    next_tool: 'repo_list',
+    next_arguments: {},
+  })
 }
 
 /** Read from git's files themselves: `worktree list` repeats a line feed in somebody's path as it is. */

@@ -1,7 +1,9 @@
+import { join } from 'node:path'
 import { z } from 'zod'
 import type { Approvals } from '../../ports/harness.ts'
 import { acpHarness } from '../acp/harness.ts'
 import { OURS } from '../acp/tools-server.ts'
+import { type Account, accountOf } from '../harness-shared/account.ts'
 import { type Program, pathOf, probeProgram } from '../harness-shared/program.ts'
 import { refuseTaken, TAKEN_UNASKED } from '../harness-shared/repository.ts'
 
@@ -43,6 +45,19 @@ const NAMES = [
   'NODE_EXTRA_CA_CERTS',
 ]
 
+const PROVIDER = /"provider"\s*:/
+
+/** Or it knows a provider by its configuration. */
+export const ACCOUNT: Account = {
+  variables: NAMES.filter((name) => name.endsWith('_API_KEY')),
+  files: ({ XDG_DATA_HOME: data = '.local/share', XDG_CONFIG_HOME: config = '.config', OPENCODE_CONFIG: own }) => [
+    { path: join(data, 'opencode/auth.json'), says: /"type"/ },
+    ...['opencode.json', 'opencode.jsonc'].map((name) => ({ path: join(config, 'opencode', name), says: PROVIDER })),
+    ...(own ? [{ path: own, says: PROVIDER }] : []),
+  ],
+  login: 'Run opencode auth login in a terminal.',
+}
+
 /** On top of what the person's own settings say; our tools need no permission. */
 const ASKING = { bash: 'ask', edit: 'ask', webfetch: 'ask', websearch: 'ask', external_directory: 'ask', [`${OURS}_*`]: 'allow' }
 const PERMISSIONS: Record<Approvals, Record<string, string>> = { allow: { '*': 'allow' }, ask: ASKING, deny: { ...ASKING, edit: 'allow' } }
@@ -61,6 +76,7 @@ export const opencode = acpHarness({
   meters: { wall_clock: 'second', turns: 'turn' },
   options: z.strictObject({}),
   probe: () => probeProgram(PROGRAM),
+  account: accountOf(ACCOUNT),
   plan(launch) {
     refuseTaken(launch, 'opencode', TAKEN_UNASKED.opencode)
     return {
@@ -69,6 +85,6 @@ export const opencode = acpHarness({
       inherit: NAMES,
     }
   },
-  login: 'Run `opencode auth login` in a terminal.',
+  login: ACCOUNT.login,
   retries: (line) => STREAM_ERROR.exec(line)?.[1],
 })

@@ -12,7 +12,7 @@ import { type Isolation, probeIsolation } from './isolation.ts'
 import { launchRunner } from './launch.ts'
 import { callRunner } from './line.ts'
 import { openNews } from './news.ts'
-import { exitOf, lookAt, neverStarted, type Place, placeOf, settleUnstarted, startedOf } from './state.ts'
+import { checkKept, exitOf, lookAt, neverStarted, type Place, placeOf, settleUnstarted, startedOf } from './state.ts'
 
 export interface RunnerOptions {
   /** Where each run has its folder, `<home>/runs`. */
@@ -30,8 +30,6 @@ export interface RunnerOptions {
 }
 
 const MAX_SOCKET_PATH = 100
-const KEPT = /^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$/
-const RUNNERS_OWN = /^(runner|exit|stop)[.]|^spool|[.]pipe$/
 /** What a runner needs beyond the grace to end a tree that does not want to. One that is itself stuck is killed then. */
 const RUNNER_LATE_MS = 30_000
 const ATTEMPTS = 3
@@ -65,8 +63,7 @@ export function createRunner(options: RunnerOptions): Runner {
 }
 
 async function keepFile(folder: string, name: string, make: () => string): Promise<string> {
-  if (!KEPT.test(name) || RUNNERS_OWN.test(name)) throw new Error(`${JSON.stringify(name)} cannot be the name of a file of a run.`)
-  const path = join(folder, name)
+  const path = join(folder, checkKept(name))
   const kept = await readFile(path, 'utf8').catch(() => undefined)
   if (kept !== undefined) return kept
   claim(path, make())

@@ -8,6 +8,8 @@ import { endTree } from '../../runner/tree.ts'
 import { lastWords } from './launch.ts'
 
 const RUN = /^[A-Za-z0-9_-]{1,80}$/
+const KEPT = /^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$/
+const RUNNERS_OWN = /^(runner|exit|stop)[.]|^spool|[.]pipe$/
 /** Nobody listens any more to what an agent without a runner still has to say. */
 const ORPHAN_GRACE_MS = 1_000
 
@@ -20,6 +22,12 @@ export interface Place {
 export function placeOf(runs: string, run: string): Place {
   if (!RUN.test(run)) throw new Error(`${JSON.stringify(run)} is not the name of a run.`)
   return { run, folder: join(runs, run) }
+}
+
+/** A file that is kept for a run, and none of its runner's own. */
+export function checkKept(name: string): string {
+  if (!KEPT.test(name) || RUNNERS_OWN.test(name)) throw new Error(`${JSON.stringify(name)} cannot be the name of a file of a run.`)
+  return name
 }
 
 export function readExit({ folder }: Place): Exit | undefined {

@@ -3,9 +3,10 @@ import { agentStore } from '../agent/index.ts'
 import { jobStore } from '../job/index.ts'
 import { isCurrent } from '../merge/index.ts'
 import { reviewStore } from '../review/index.ts'
-import { type AttentionSource, isOpen, type TaskRow, taskStore } from '../task/index.ts'
+import { type AttentionSource, isOpen, type Step, type TaskRow, taskStore } from '../task/index.ts'
 import { isAtWork } from './reconcile.ts'
 import { epicHandle } from './rules.ts'
+import type { EpicState } from './schema.ts'
 import { type EpicRow, epicStore } from './store.ts'
 
 type Told = Awaited<ReturnType<AttentionSource>>
@@ -80,9 +81,12 @@ function whyLeft(lead: Lead | undefined, handedInAt: number): string | undefined
 }
 
 async function ofLead(view: Tx, epic: EpicRow) {
-  const human = (detail: string) => ({ attention: 'human' as const, detail })
-  if (epic.state === 'REVIEW') return human('The epic was handed in: merge it, and say so.')
-  if (epic.state !== 'IN_PROGRESS') return human('The epic is not in progress.')
+  const epic_id = epicHandle(epic)
+  const human = (detail: string, ...steps: Step[]) => ({ attention: 'human' as const, detail, steps })
+  const become = (state: EpicState) => ({ tool: 'epic_update', arguments: { epic_id, state } })
+  if (epic.state === 'REVIEW')
+    return human(`The epic was handed in: merge ${epic.branch}, and say so.`, become('COMPLETED'), become('IN_PROGRESS'))
+  if (epic.state !== 'IN_PROGRESS') return human('The epic is not in progress.', become('IN_PROGRESS'))
   const tasks = await taskStore(view).list({ epic: epic.id }, 'number', undefined, 1_000)
   const open = tasks.filter(({ status }) => status !== 'DONE').length
   if (open)
@@ -90,11 +94,8 @@ async function ofLead(view: Tx, epic: EpicRow) {
       attention: 'dependency' as const,
       detail: `Its supervisor waits for ${open} open tasks, for work that is handed in and for letters.`,
     }
-  return human(
-    tasks.length
-      ? 'All its tasks are done: hand in the epic, or write to its supervisor.'
-      : 'It has no tasks: write to its supervisor, or make some.',
-  )
+  if (tasks.length) return human('All its tasks are done: hand in the epic.', { tool: 'epic_finish', arguments: { epic_id } })
+  return human('It has no tasks: make some, or write to its supervisor.', { tool: 'task_create', arguments: { epic_id, title: '…' } })
 }
 
 async function isBlocked(view: Tx, task: TaskRow): Promise<boolean> {

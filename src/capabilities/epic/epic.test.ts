@@ -3,8 +3,10 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished } from 'vitest'
 import { type Caller, openTestApp, type TestApp, test } from '../../testing/app.ts'
-import { FakeGit } from '../../testing/fakes/runs.ts'
+import { FakeGit } from '../../testing/fakes/git.ts'
+import { fakeHarness, harnessesOf } from '../../testing/fakes/runs.ts'
 import { until } from '../../testing/signals.ts'
+import { WorkGround } from '../../testing/work.ts'
 
 /** An epic that nobody is started for. */
 async function epicIn(app: TestApp, fields: Record<string, unknown> = {}) {
@@ -188,5 +190,95 @@ describe('the work in an epic', () => {
     expect(second.base_commit).not.toBe(git(api, 'rev-parse', 'main'))
     const elsewhere = { task_id: (await taskIn(app, epic.id)).id, action: 'start_agent', harness: 'fake', repo_id: repos[0] }
     expect(await app.owner.refused('job_submit', elsewhere)).toMatchObject({ code: 'CONFLICT' })
+  })
+})
+
+describe('the programs of an epic', () => {
+  const ready = (name: string) => fakeHarness({ name, account: async () => ({ signedIn: true }) })
+  async function withPrograms(...names: string[]): Promise<TestApp> {
+    const harnesses = harnessesOf(fakeHarness({ name: 'scripted' }), ...names.map(ready))
+    const app = await openTestApp({ ports: { git: new FakeGit(), harnesses } })
+    onTestFinished(() => app.close())
+    await app.owner.call('repo_add', { path: '/repo', project_id: await app.project() })
+    return app
+  }
+  const programsOf = ({ supervisor_harness, worker_harness }: Record<string, unknown>) => [supervisor_harness, worker_harness]
+
+  test('[J28] are chosen when it is begun, and named', async () => {
+    const app = await withPrograms('alpha')
+    expect(programsOf((await app.owner.call('epic_create', { title: 'Now' })).epic)).toEqual(['alpha', 'alpha'])
+    const planned = await epicIn(app, { workers: { harness: 'scripted' } })
+    expect(programsOf(planned)).toEqual([null, 'scripted'])
+    const { epic } = await app.owner.call('epic_update', { epic_id: planned.id, state: 'IN_PROGRESS' })
+    expect(programsOf(epic)).toEqual(['alpha', 'scripted'])
+    await until(async () => (await app.owner.call('job_list', { task_id: epic.lead_task_id })).jobs.length === 1)
+    expect((await app.owner.call('job_list', { task_id: epic.lead_task_id })).jobs).toMatchObject([{ harness: 'alpha' }])
+  })
+
+  test('[J28] are asked for where there are none or several; an epic that is led from a window can be begun all the same', async () => {
+    const app = await withPrograms('alpha', 'beta')
+    expect(await app.owner.refused('epic_create', { title: 'Now' })).toMatchObject({
+      code: 'INVALID_INPUT',
+      suggestions: ['alpha', 'beta'],
+    })
+    const planned = await epicIn(app)
+    const begin = { epic_id: planned.id, state: 'IN_PROGRESS' }
+    expect(await app.owner.refused('epic_update', begin)).toMatchObject({ code: 'INVALID_INPUT', suggestions: ['alpha', 'beta'] })
+    await supervisorOf(app, planned.id)
+    expect((await app.owner.call('epic_update', begin)).epic.state).toBe('IN_PROGRESS')
+    const task = await taskIn(app, planned.id)
+    await until(async () => (await app.events({ type: 'mail.sent' })).length === 1)
+    await app.owner.call('setting_update', { key: 'runs.default_harness', value: 'beta' })
+    await until(async () => (await app.owner.call('job_list', { task_id: task.id })).jobs.length === 1)
+    expect((await app.owner.call('job_list', { task_id: task.id })).jobs).toMatchObject([{ harness: 'beta' }])
+  })
+})
+
+describe('the end of an epic', () => {
+  /** Handed in, with one file on its branch; the person has not merged it. */
+  async function handedIn(app: TestApp) {
+    const ground = await new WorkGround(app).prepare()
+    const epic = await epicIn(app)
+    await supervisorOf(app, epic.id)
+    const work = await ground.handedIn('feature.txt', 'new\n', { epic_id: epic.id })
+    await app.owner.call('review_decide', { task_id: work.task.id, decision: 'approve' })
+    await app.owner.call('epic_update', { epic_id: epic.id, state: 'IN_PROGRESS' })
+    await app.owner.call('epic_finish', { epic_id: epic.id })
+    return { ground, epic, complete: { epic_id: epic.id, state: 'COMPLETED' } }
+  }
+
+  test('[EP17] is asked for in the words that a person types', async ({ app }) => {
+    await handedIn(app)
+    const [letter] = (await app.owner.call('mail_inbox')).letters
+    expect(letter.body).toContain('`signalbox epic update E-1 --state COMPLETED`')
+    expect(letter.body).not.toContain('epic_update')
+  })
+
+  test.for([
+    ['as a merge', ['merge', '--no-ff', '--quiet', '-m', 'merged']],
+    ['as one commit', ['merge', '--squash', '--quiet']],
+  ] as const)('[EP16] is completed only when its work is on the base branch, merged %s', async ([, merge], { app }) => {
+    const { ground, epic, complete } = await handedIn(app)
+    expect(await app.owner.refused('epic_update', complete)).toMatchObject({
+      code: 'CONFLICT',
+      message: `${epic.handle} is not merged: main does not have what is on ${epic.branch}.`,
+      hint: expect.stringContaining(`git merge ${epic.branch}`),
+    })
+    expect((await app.owner.call('epic_get', { epic_id: epic.id })).epic.state).toBe('REVIEW')
+    ground.git(ground.top, ...merge, epic.branch)
+    // What others bring to the base branch meanwhile has no say in it.
+    ground.commit(ground.top, 'other.txt', 'x\n')
+    expect((await app.owner.call('epic_update', complete)).epic.state).toBe('COMPLETED')
+    expect(await app.owner.call('pr_get', { epic_id: epic.id })).toMatchObject({ pr: { state: 'MERGED' } })
+  })
+
+  test('[EP16] that git cannot tell of is completed when a person says that it was merged elsewhere', async ({ app }) => {
+    const { ground, epic, complete } = await handedIn(app)
+    ground.git(ground.top, 'branch', '-D', epic.branch)
+    expect(await app.owner.refused('epic_update', complete)).toMatchObject({
+      code: 'CONFLICT',
+      hint: expect.stringContaining('merged_elsewhere'),
+    })
+    expect((await app.owner.call('epic_update', { ...complete, merged_elsewhere: true })).epic.state).toBe('COMPLETED')
   })
 })

@@ -2,11 +2,11 @@ import { z } from 'zod'
 import { refuse } from '../../kernel/error.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { EpicId } from '../ids.ts'
-import { sendLetter } from '../mail/index.ts'
+import { callFor, HUMAN, sendLetter } from '../mail/index.ts'
 import { insertPr, type PrRow, prStore, prUrl } from '../review/index.ts'
 import { Body, handleOf, type TaskRow, Title, taskStore } from '../task/index.ts'
 import { epicHandle, requireEpic, saveEpic } from './rules.ts'
-import { EpicStateName } from './schema.ts'
+import { type EpicState, EpicStateName } from './schema.ts'
 import type { EpicRow } from './store.ts'
 import '../../ports/daemon.ts'
 
@@ -90,14 +90,15 @@ async function finalPr(
 async function askTheHuman(ctx: RunContext, epic: EpicRow, url: string, done: { tasks: number; closed: TaskRow[] }): Promise<void> {
   const { tasks, closed } = done
   const merged = closed.length ? `${tasks - closed.length} of ${tasks}` : `All ${tasks}`
+  const become = (state: EpicState) => callFor(HUMAN, 'epic_update', epicHandle(epic), '--state', state)
   const without = closed.map((task) => `${handleOf(task)} (${task.closed_reason})`)
   const body = [
     `${merged} tasks of ${epicHandle(epic)} (${epic.title}) are on ${epic.branch}. ${url}`,
     ...(closed.length ? [`Closed without a merge: ${named(without)}.`] : []),
-    `Look at \`git diff ${epic.base_branch}...${epic.branch}\`, merge it as you are used to, and say so: epic_update with the state COMPLETED; or IN_PROGRESS, when something is missing.`,
+    `Look at \`git diff ${epic.base_branch}...${epic.branch}\`, merge it as you are used to, and say so: ${become('COMPLETED')}; or ${become('IN_PROGRESS')}, when something is missing.`,
   ].join('\n\n')
   const about = { project_id: epic.project_id, epic_id: epic.id, task_id: null }
-  await sendLetter(ctx, { from: ctx.principal.id, to: 'human', subject: `Epic ready: ${epic.title}`, body, importance: 'high', about })
+  await sendLetter(ctx, { from: ctx.principal.id, to: HUMAN, subject: `Epic ready: ${epic.title}`, body, importance: 'high', about })
 }
 
 /** With the end of an epic its pull request ends too. */

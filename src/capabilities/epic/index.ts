@@ -35,4 +35,5 @@ export const epic = defineCapability({
 
 export { epicAttention, leftAttention } from './attention.ts'
 export { epicFacts } from './rules.ts'
+export { epicsOf } from './tools.ts'
 export { wakeAgent } from './wake.ts'

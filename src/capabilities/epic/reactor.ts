@@ -14,7 +14,14 @@ export const watcher: Reactor = {
     const one = new OneAtATime(ctx, (epic_id) => ctx.report('epic_reconcile', { epic_id }))
     for (const type of OF_EPICS) ctx.on(type, (event) => one.ask(event.subject))
     for (const type of OF_TASKS) ctx.on(type, (event) => void ofTask(ctx, event.task).then((epic) => epic && one.ask(epic)))
-    for (const { id } of await epicStore(ctx.view).inProgress()) one.ask(id)
+    const askAll = async () => {
+      for (const { id } of await epicStore(ctx.view).inProgress()) one.ask(id)
+    }
+    // Those whose program nobody had named.
+    ctx.on('setting.changed', (event) => {
+      if (event.subject === 'runs.default_harness') void askAll().catch(ctx.defect)
+    })
+    await askAll()
     return { ended: () => one.idle() }
   },
 }

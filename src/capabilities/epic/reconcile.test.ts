@@ -2,7 +2,8 @@ import { test as base, describe, expect } from 'vitest'
 import type { LoggedEvent } from '../../kernel/event.ts'
 import { Caller, openTestApp, type TestApp } from '../../testing/app.ts'
 import { QUICK } from '../../testing/effects.ts'
-import { FakeGit, FakeRunner, fakeHarness, harnessesOf } from '../../testing/fakes/runs.ts'
+import { FakeGit } from '../../testing/fakes/git.ts'
+import { FakeRunner, fakeHarness, harnessesOf } from '../../testing/fakes/runs.ts'
 import { until } from '../../testing/signals.ts'
 
 interface Run {
@@ -14,7 +15,7 @@ interface Run {
 }
 
 /** For a time that has not come. */
-const LATER = ['run.forget', 'run.stop', 'review.time_out']
+const LATER = ['run.forget', 'run.linger', 'review.time_out']
 
 /** An epic that was begun, with agents whose lives the test plays. */
 class Ground {
@@ -173,6 +174,8 @@ describe('a supervisor', () => {
     await ground.handIn(one)
     const second = await ground.started(ground.lead(), 2)
     expect(ground.brief(second)).toContain(`${one.handle} was handed in.`)
+    const finish = { idempotency_key: 'the same in every life' }
+    expect(await ground.as(second).refused('epic_finish', finish)).toMatchObject({ code: 'CONFLICT' })
     await ground.leadEnds(2)
     await ground.settled()
     expect(await ground.runs(ground.lead())).toHaveLength(2)
@@ -184,7 +187,7 @@ describe('a supervisor', () => {
     // It came to an end while it ran: it is asked once more, to finish.
     const fourth = await ground.started(ground.lead(), 4)
     expect(ground.brief(fourth)).toContain('All its tasks are done.')
-    await ground.as(fourth).call('epic_finish')
+    await ground.as(fourth).call('epic_finish', finish)
     await ground.leadEnds(4)
     await ground.settled()
     expect(await ground.runs(ground.lead())).toHaveLength(4)
@@ -313,13 +316,32 @@ describe('workers', () => {
     expect(new Set(ground.git.added.filter((path) => path.endsWith('-one'))).size).toBe(1)
   })
 
-  test('[EP9] that lead an epic and give up are told of to the human, once', async ({ ground }) => {
+  test('[EP9] [EP17] that lead an epic and give up are told of to the human, once, with the command that helps', async ({ ground }) => {
     const { owner } = (await ground.begin()).app
     for (const nth of [1, 2]) ground.runner.exit((await ground.started(ground.lead(), nth)).id, 1)
     await ground.ended(ground.lead())
     await until(async () => (await owner.call('mail_inbox')).unread_count > 0)
     await ground.settled()
-    expect((await owner.call('mail_inbox')).letters).toMatchObject([{ from: 'system', subject: 'Supervisor gave up: E-1' }])
+    const { letters } = await owner.call('mail_inbox')
+    expect(letters).toMatchObject([{ from: 'system', subject: 'Supervisor gave up: E-1' }])
+    const [, typed] = /`signalbox agent start (\S+)`/.exec(letters[0].body) ?? []
+    expect(letters[0].body).not.toContain('agent_start')
+    await owner.call('agent_start', { agent_id: typed })
+  })
+
+  test('[EP17] that cannot be started to lead are told of to the human, with the command that helps', async ({ ground }) => {
+    const { owner } = (await ground.begin()).app
+    await ground.leadEnds()
+    const project_id = await ground.app.project()
+    await owner.call('budget_set', { project_id, turns: 1 })
+    const run = await ground.started(await ground.task('one'))
+    ground.runner.print(run.id, { type: 'turn_started' }, { type: 'turn_started' })
+    await until(async () => (await owner.call('mail_inbox')).unread_count > 0)
+    const { letters } = await owner.call('mail_inbox')
+    expect(letters).toMatchObject([
+      { subject: expect.stringContaining('Cannot start'), body: expect.stringContaining('`signalbox budget get') },
+    ])
+    expect(letters[0].body).not.toMatch(/budget_get/)
   })
 
   test('[EP9] that die go on in the same place; one that gives up is told of once', async ({ ground }) => {
@@ -339,7 +361,10 @@ describe('workers', () => {
     await ground.settled()
     expect(await ground.runs(task)).toHaveLength(2)
     expect(await ground.letters(ground.epic.supervisor_id)).toMatchObject([
-      { subject: `Worker gave up: ${task.handle}`, body: expect.stringContaining('It died 2 times') },
+      {
+        subject: `Worker gave up: ${task.handle}`,
+        body: expect.stringMatching(/It died 2 times[\s\S]* with agent_start, close it with task_close/),
+      },
     ])
     expect(await ground.status(task)).toMatchObject({ status: 'BACKLOG', attention: 'human' })
     expect((await ground.agent(first.agent_id)).state).toBe('CRASHED')

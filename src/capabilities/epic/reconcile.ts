@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { Refusal } from '../../kernel/error.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
-import { agentStore } from '../agent/index.ts'
+import { type AgentRow, agentStore } from '../agent/index.ts'
 import { takeTurn } from '../handle.ts'
-import { beginWork, jobStore, runStore } from '../job/index.ts'
-import { sendLetter } from '../mail/index.ts'
+import { beginWork, jobStore, runStore, sentBack } from '../job/index.ts'
+import { callFor, HUMAN, sendLetter } from '../mail/index.ts'
 import { isCurrent } from '../merge/index.ts'
 import { reviewStore } from '../review/index.ts'
 import { handleOf, isOpen, type TaskRow, taskStore } from '../task/index.ts'
@@ -107,7 +107,8 @@ async function wakeSupervisor(ctx: RunContext, epic: EpicRow, seen: Seen): Promi
   if (!lead || lead.status === 'DONE' || supervisor?.desired !== 'running') return
   const [job] = await jobStore(ctx.tx).latest([lead.id])
   if (isAtWork(job) || job?.state === 'cancelled') return
-  if (job?.state === 'failed') await tellOnce(ctx, { ...epic, supervisor_id: null }, `failed:${job.number}`, leaderless(epic, job))
+  if (job?.state === 'failed')
+    await tellOnce(ctx, { ...epic, supervisor_id: null }, `failed:${job.number}`, leaderless(epic, job, supervisor))
   const message = job && (await newsSince(ctx, epic, job.created_at, seen))
   if (job && !message) return
   const begun = await beginWork(ctx, lead, { ...launchOf(epic, 'supervisor'), message })
@@ -160,22 +161,23 @@ function news(epic: EpicRow, reasons: Reason[]): string {
   )
 }
 
-function sentBack(task: TaskRow): string {
-  return `Your work on ${handleOf(task)} was sent back. The newest note on it says why (task_get), and so do your letters (mail_inbox). Mend it, commit, and ask for review again.`
-}
-
+/** For the supervisor. */
 function gaveUp(task: TaskRow, { number, reason }: Job) {
   const subject = `Worker gave up: ${handleOf(task)}`
   const body = `Nobody works on ${handleOf(task)} (${task.title}) any more. J-${number} failed: ${reason ?? 'it is not known why.'}\n\nChange the task and start its worker again with agent_start, close it with task_close, or ask the human.`
   return { subject, body }
 }
 
-function leaderless(epic: EpicRow, { number, reason }: Job) {
+/** For the human. */
+function leaderless(epic: EpicRow, { number, reason }: Job, { handle }: AgentRow) {
   const subject = `Supervisor gave up: ${epicHandle(epic)}`
-  const body = `Nobody leads ${epicHandle(epic)} (${epic.title}) until something new happens in it. J-${number} failed: ${reason ?? 'it is not known why.'}\n\nStart it again with agent_start, or decide about its work yourself.`
+  const body = `Nobody leads ${epicHandle(epic)} (${epic.title}) until something new happens in it. J-${number} failed: ${reason ?? 'it is not known why.'}\n\nStart it again with ${callFor(HUMAN, 'agent_start', handle)}, or decide about its work yourself.`
   return { subject, body }
 }
 
-function cannotStart(task: TaskRow, { body: { message, hint } }: Refusal) {
-  return { subject: `Cannot start: ${handleOf(task)}`, body: `Nobody can be started on ${handleOf(task)}: ${message} ${hint ?? ''}`.trim() }
+/** Of a worker for its supervisor, of a supervisor for the human. */
+function cannotStart(task: TaskRow, { body: { message, hint, next_tool, next_arguments = {} } }: Refusal) {
+  const words = Object.entries(next_arguments).flatMap(([name, value]) => [`--${name.replaceAll('_', '-')}`, String(value)])
+  const what = task.lead ? next_tool && `See ${callFor(HUMAN, next_tool, ...words)}.` : hint
+  return { subject: `Cannot start: ${handleOf(task)}`, body: `Nobody can be started on ${handleOf(task)}: ${message} ${what ?? ''}`.trim() }
 }

@@ -14,7 +14,7 @@ import { type EpicRow, epicStore } from './store.ts'
  * | IN_PROGRESS                | PLANNING    | operator, or its supervisor           |
  * | IN_PROGRESS                | REVIEW      | epic_finish                           |
  * | REVIEW                     | IN_PROGRESS | operator, or its supervisor           |
- * | REVIEW                     | COMPLETED   | a person, who has merged it           |
+ * | REVIEW                     | COMPLETED   | a person, once it is merged           |
  * | PLANNING, IN_PROGRESS, REVIEW | CANCELLED | a person                             |
  */
 const MOVES: Record<EpicState, EpicState[]> = {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type Refusal, refuse } from '../../kernel/error.ts'
+import { Refusal, refuse } from '../../kernel/error.ts'
 import { mention } from '../../kernel/id.ts'
 import { PageSize, PageToken, text } from '../../kernel/schema.ts'
 import type { Tx } from '../../kernel/storage.ts'
@@ -7,12 +7,14 @@ import { defineTool, type LookContext, type RunContext } from '../../kernel/tool
 import { agentStore } from '../agent/index.ts'
 import { nextNumber } from '../handle.ts'
 import { AgentId, EpicId, ProjectId, RepoId } from '../ids.ts'
-import { currentProject, noProject, projectStore } from '../project/index.ts'
+import { programFor } from '../programs.ts'
+import { type Belonging, currentProject, gone, noProject, type Owner, projectStore } from '../project/index.ts'
 import { Description, summaries, TaskSummary, Title, taskStore } from '../task/index.ts'
 import { nameOf } from '../work/index.ts'
 import { closePr } from './finish.ts'
 import { endLead, endTasks, withLead } from './lead.ts'
-import { aboutEpic, checkMove, epicHandle, isOver, requireEpic, saveEpic } from './rules.ts'
+import { notMerged } from './merged.ts'
+import { aboutEpic, checkMove, epicHandle, isOver, launchOf, requireEpic, saveEpic } from './rules.ts'
 import { EpicStateName, EpicSummary, EpicView, epicCreated, epicUpdated } from './schema.ts'
 import { type EpicRow, epicStore } from './store.ts'
 import { epicView, summariesOf } from './view.ts'
@@ -21,7 +23,9 @@ const MOST_TASKS = 500
 const Changed = z.strictObject({ epic_id: EpicId, handle: z.string(), epic: EpicView })
 const Workers = z.int().min(1).max(100).describe('How many of its tasks are worked on at a time')
 const Launch = z.strictObject({
-  harness: text(40).optional().describe('How the agent program is driven; default: the setting runs.default_harness'),
+  harness: text(40)
+    .optional()
+    .describe('Which agent program; default: the setting runs.default_harness, else the only one that is installed and logged in'),
   model: text(100).optional(),
 })
 
@@ -50,12 +54,11 @@ export const create = defineTool({
   impact: 'write',
   profile: 'operator',
   prepare: async (ctx, input) => {
-    const { supervisor, workers, start } = input
-    return (
-      ofAnotherEpic(ctx) ?? (start ? await cannotStart(ctx, [supervisor, workers]) : undefined) ?? (await noSuchBranch(ctx, input)) ?? {}
-    )
+    const { supervisor = {}, workers = {}, start } = input
+    const launches = start ? await launchesFor(ctx, { supervisor, workers }) : { supervisor, workers }
+    return ofAnotherEpic(ctx) ?? (await noSuchBranch(ctx, input)) ?? launches
   },
-  async run(ctx, input, _looked: object) {
+  async run(ctx, input, launches: Launches) {
     const project = input.project_id ?? (await currentProject(ctx.tx, ctx.principal))
     if (!project) return noProject()
     const repo = await repoFor(ctx.tx, project, input.repo_id)
@@ -73,8 +76,8 @@ export const create = defineTool({
       base_branch: input.base_branch ?? repo?.base_branch ?? 'main',
       supervisor_id: null,
       lead_task_id: null,
-      supervisor_launch: JSON.stringify(input.supervisor ?? {}),
-      worker_launch: JSON.stringify(input.workers ?? {}),
+      supervisor_launch: JSON.stringify(launches.supervisor),
+      worker_launch: JSON.stringify(launches.workers),
       max_workers: input.max_workers ?? ctx.setting<number>('epics.max_workers'),
       version: 1,
       created_by: ctx.principal.id,
@@ -144,6 +147,7 @@ export const update = defineTool({
     supervisor_id: mention(AgentId)
       .optional()
       .describe('An agent of the role supervisor, of a window of your own, that leads it from now on'),
+    merged_elsewhere: z.boolean().default(false).describe('With COMPLETED: it is merged, although its repository does not show that'),
     expected_version: z.int().min(1).max(Number.MAX_SAFE_INTEGER).optional().describe('Refuse when the epic has changed since'),
   }),
   output: Changed,
@@ -151,7 +155,13 @@ export const update = defineTool({
   impact: 'write',
   profile: 'operator',
   critical: true,
-  async run(ctx, { epic_id, expected_version, ...given }) {
+  async prepare(ctx, { epic_id, state, supervisor_id, merged_elsewhere }) {
+    const epic = await requireEpic(ctx.view, epic_id)
+    const completes = state === 'COMPLETED' && epic.state === 'REVIEW' && ctx.principal.kind === 'person'
+    const unmerged = completes && !merged_elsewhere ? await notMerged(ctx, epic) : undefined
+    return unmerged ?? (state === 'IN_PROGRESS' && epic.state !== state ? await chosenLaunches(ctx, epic, supervisor_id) : {})
+  },
+  async run(ctx, { epic_id, expected_version, merged_elsewhere: _, ...given }, launches: Partial<Launches>) {
     const row = await requireEpic(ctx.tx, epic_id)
     if (expected_version !== undefined && expected_version !== row.version)
       return refuse('CONFLICT', `${epicHandle(row)} is at version ${row.version}, not ${expected_version}.`, {
@@ -168,17 +178,36 @@ export const update = defineTool({
       if (given.supervisor_id !== row.supervisor_id) row.lead_task_id = null
     }
     const wanted = Object.fromEntries(fields.map((key) => [key, given[key as keyof typeof given]]))
+    if (launches.supervisor) wanted.supervisor_launch = JSON.stringify(launches.supervisor)
+    if (launches.workers) wanted.worker_launch = JSON.stringify(launches.workers)
     const led = given.state === 'IN_PROGRESS' ? await withLead(ctx, { ...row, ...wanted }) : { ...row, ...wanted }
     if ('body' in led) return led
     const next = await saveEpic(ctx, row, { ...led, ...(given.state === 'COMPLETED' ? { completed_at: ctx.now } : {}) })
-    if (isOver(next)) {
-      await closePr(ctx, next)
-      await endTasks(ctx, next)
-    }
+    if (isOver(next)) await endEpic(ctx, next)
     ctx.emit(epicUpdated(aboutEpic(row), { handle: epicHandle(row), version: next.version, fields }))
     return changed(ctx, next)
   },
 })
+
+async function endEpic(ctx: RunContext, epic: EpicRow): Promise<void> {
+  await closePr(ctx, epic)
+  await endTasks(ctx, epic)
+}
+
+const OPEN: EpicRow['state'][] = ['PLANNING', 'IN_PROGRESS', 'REVIEW']
+
+async function openOf(tx: Tx, { project, repo }: Owner): Promise<EpicRow[]> {
+  const open = await epicStore(tx).list({ project, states: OPEN }, undefined, MOST_TASKS)
+  return repo ? open.filter(({ repo_id }) => repo_id === repo) : open
+}
+
+/** Those that are not over are cancelled with their repository or project. */
+export const epicsOf: Belonging = {
+  open: async (tx, owner) => (await openOf(tx, owner)).map((epic) => `${epicHandle(epic)} (${epic.state})`),
+  async end(ctx, owner) {
+    for (const epic of await openOf(ctx.tx, owner)) await endEpic(ctx, await saveEpic(ctx, epic, { state: 'CANCELLED' }))
+  },
+}
 
 /** An agent acts in an epic because this says so: only people may. Whoever led it before does so no more. */
 async function appoint(ctx: RunContext, epic: EpicRow, agentId: string): Promise<Refusal | undefined> {
@@ -209,18 +238,21 @@ function ofAnotherEpic(ctx: LookContext): Refusal | undefined {
   })
 }
 
-/** What cannot work is said now, and not when the first of them is to be started. */
-async function cannotStart(ctx: LookContext, launches: (z.output<typeof Launch> | undefined)[]): Promise<Refusal | undefined> {
-  const { harnesses } = ctx.ports
-  for (const launch of launches) {
-    const name = launch?.harness ?? ctx.setting<string>('runs.default_harness')
-    const harness = harnesses.get(name)
-    if (!harness) return refuse('INVALID_INPUT', `There is no harness "${name}".`, { suggestions: harnesses.names() })
-    const found = await harness.probe()
-    if (!found.found)
-      return refuse('INVALID_INPUT', `${harness.title} cannot be used here: ${found.why}`, { hint: `Install it: ${found.install}` })
-  }
-  return undefined
+type Launches = Record<'supervisor' | 'workers', z.output<typeof Launch>>
+
+/** What cannot work is said now, and not when the first of them is to be started; and which program it is stays as it is told here. */
+async function launchesFor(ctx: LookContext, { supervisor, workers }: Launches): Promise<Launches | Refusal> {
+  const [leads, works] = [await programFor(ctx, supervisor.harness), await programFor(ctx, workers.harness)]
+  if (leads instanceof Refusal) return leads
+  if (works instanceof Refusal) return works
+  return { supervisor: { ...supervisor, harness: leads.name }, workers: { ...workers, harness: works.name } }
+}
+
+/** Of an epic that was only planned. One that is led from a window may do without workers of ours. */
+async function chosenLaunches(ctx: LookContext, epic: EpicRow, supervisor_id: string | undefined): Promise<Partial<Launches> | Refusal> {
+  const launches = { supervisor: launchOf(epic, 'supervisor'), workers: launchOf(epic, 'worker') }
+  const chosen = await launchesFor(ctx, launches)
+  return chosen instanceof Refusal && (epic.supervisor_id ?? supervisor_id) ? {} : chosen
 }
 
 /** One that only the remote has can be begun at too, and is not known here. */
@@ -230,8 +262,10 @@ async function noSuchBranch(
 ): Promise<Refusal | undefined> {
   const project = base_branch === undefined ? undefined : (project_id ?? (await currentProject(ctx.view, ctx.principal)))
   const repo = project ? await repoFor(ctx.view, project, repo_id) : undefined
-  const facts = repo && !('body' in repo) ? await ctx.ports.git.inspect(repo.path) : undefined
-  if (!facts || facts.remote !== null || facts.branches.includes(base_branch as string)) return undefined
+  if (!repo || 'body' in repo) return undefined
+  const facts = await ctx.ports.git.inspect(repo.path)
+  if (!facts) return gone(repo)
+  if (facts.remote !== null || facts.branches.includes(base_branch as string)) return undefined
   return refuse('RESOURCE_NOT_FOUND', `${facts.top} has no branch "${base_branch}".`, { suggestions: facts.branches.slice(0, 20) })
 }
 

@@ -5,7 +5,7 @@ import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { agentStore } from '../agent/index.ts'
 import { TaskId } from '../ids.ts'
 import { cancelJob, jobStore, OPEN_STATES } from '../job/index.ts'
-import { checkMayDecide } from '../merge/index.ts'
+import { checkMayDecide, withdraw } from '../merge/index.ts'
 import { closePr, type ReviewRow, reviewStore } from '../review/index.ts'
 import { closeTerminal } from '../session/index.ts'
 import { about, handleOf, isDuty, requireTask, type TaskRow, taskNoted, taskStore, transition } from '../task/index.ts'
@@ -32,7 +32,8 @@ export const abandonWork = defineTool({
       })
     const denied = checkMayDecide(ctx.principal, task, last)
     if (denied) return denied
-    const refused = await abandon(ctx, task, last, reason)
+    const withdrawn = await withdraw(ctx, task, reason)
+    const refused = await abandon(ctx, task, withdrawn ? { ...last, outcome: 'failed' } : last, reason)
     if (refused) return refused
     const message =
       'Whoever is at work on it is being ended; then its worktree is taken away. Its branch stays, and what was not committed.'

@@ -26,7 +26,7 @@ export const deliverFeedback = defineEffect({
 
 async function committed(ctx: EffectContext, row: FeedbackRow): Promise<{ commit: string | null; problem: string | null }> {
   const work = await workOf(ctx.view, row.task_id)
-  const place = work && (await placeOf(ctx.view, work))
+  const place = work && (await placeOf(ctx, work))
   if (!place) return { commit: null, problem: 'The work has no branch of its own.' }
   try {
     return { ...(await ctx.ports.git.deliver(place, await deliveryOf(ctx, row))), problem: null }

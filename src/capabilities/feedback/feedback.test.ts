@@ -7,7 +7,7 @@ import { createGit } from '../../adapters/git-cli/index.ts'
 import { EFFECT_TIMES } from '../../kernel/effect.ts'
 import { type Git, GitRefusal } from '../../ports/git.ts'
 import { Caller, openTestApp, type TestApp } from '../../testing/app.ts'
-import { FakeRunner } from '../../testing/fakes/runs.ts'
+import { FakeRunner, fakeHarness, harnessesOf } from '../../testing/fakes/runs.ts'
 import { until } from '../../testing/signals.ts'
 
 interface Work {
@@ -172,6 +172,28 @@ describe('feedback', () => {
       { decision: 'request_changes', feedback: 'Refuse it.', feedbacks: [{ state: 'sent', commit_hash: head, priority: 'high' }] },
     ])
     expect(await ground.app.events({ type: 'review.feedback' })).toMatchObject([{ data: { round: 1, commit: head, to: work.worker } }])
+  })
+
+  test('[V30] [J28] a reviewer whose program nobody names is the only one that is ready, and the answer names it', async () => {
+    const ground = await Ground.open({ ports: { harnesses: harnessesOf(fakeHarness({ account: async () => ({ signedIn: true }) })) } })
+    onTestFinished(() => ground.app.close())
+    const work = await ground.begun()
+    const asked = { task_id: work.task.id, summary: 'done', reviewer_agent: true }
+    const { reviewer } = await ground.app.owner.call('review_request', asked, { actFor: work.worker })
+    expect(reviewer).toMatchObject({ state: 'running', harness: 'fake' })
+  })
+
+  test('[V30] a reviewer that waits for a place is told of with where it will read', async ({ ground }) => {
+    await ground.set('runs.default_harness', 'fake')
+    const work = await ground.begun()
+    await ground.set('runs.max_per_host', 1)
+    await ground.set('runs.linger_seconds', 3_600)
+    const asked = { task_id: work.task.id, summary: 'done', reviewer_agent: true, idempotency_key: 'once' }
+    const ask = () => ground.app.owner.call('review_request', asked, { actFor: work.worker, holdMs: 1 })
+    await ask()
+    await until(async () => (await ground.rounds(work)).at(-1)?.reviewer_task_id)
+    const { reviewer } = await ask()
+    expect(reviewer).toMatchObject({ state: 'starting', worktree_path: expect.stringContaining('/worktrees/web/') })
   })
 
   test('[V15] that is cut off after the commit is told once, by one commit', async () => {
@@ -472,7 +494,9 @@ describe('work that leads nowhere', () => {
     await ground.told('review.abandoned')
     await until(async () => (await app.events({ type: 'work.removed' })).length === 1)
     expect(await ground.get(work.task.id)).toMatchObject({ status: 'BACKLOG', attention: 'human' })
-    expect((await app.owner.call('mail_inbox')).letters).toMatchObject([{ subject: `Given up: ${work.task.handle}` }])
+    expect((await app.owner.call('mail_inbox')).letters).toMatchObject([
+      { subject: `Given up: ${work.task.handle}`, body: expect.stringContaining('(`signalbox agent start worker-1`)') },
+    ])
     await app.owner.call('job_submit', { task_id: work.task.id, action: 'start_agent', harness: 'fake' })
     await ground.running(work.task.id)
     const { agents } = await app.owner.call('agent_list')
@@ -487,13 +511,10 @@ describe('work that leads nowhere', () => {
   }) => {
     await ground.set('review.max_iterations', 1)
     const work = await ground.handedIn()
+    await ground.told('job.ended')
+    // Its letter wakes it.
     await ground.feedback(work)
-    const { job } = await ground.app.owner.call('job_submit', { task_id: work.task.id, action: 'resume_agent' }).catch(async () => {
-      await until(async () => (await ground.app.events({ type: 'job.ended' })).length === 1)
-      return ground.app.owner.call('job_submit', { task_id: work.task.id, action: 'resume_agent' })
-    })
-    await until(async () => (await ground.app.owner.call('job_get', { job_id: job.id })).job.run_id)
-    await ground.running(work.task.id)
+    await ground.told('run.started', 2)
     ground.commit(work.path, 'c.txt', 'c\n')
     ground.runner.exit((await ground.app.owner.call('run_list', { task_id: work.task.id })).runs[0].id, 0)
     await until(async () => (await ground.rounds(work))[0]?.refused === 1)

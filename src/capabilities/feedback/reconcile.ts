@@ -1,9 +1,11 @@
 import { z } from 'zod'
+import { Refusal } from '../../kernel/error.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
+import { agentStore } from '../agent/index.ts'
 import { takeTurn } from '../handle.ts'
 import { livingRun } from '../job/index.ts'
-import { sendLetter } from '../mail/index.ts'
-import { feedbackStore, type ReviewRow, reviewStore, tally } from '../review/index.ts'
+import { callFor, HUMAN, sendLetter } from '../mail/index.ts'
+import { feedbackStore, type ReviewRow, readerProgram, reviewStore, tally } from '../review/index.ts'
 import { openSession } from '../session/index.ts'
 import { epicOf, handleOf, type TaskRow, taskStore } from '../task/index.ts'
 import { takeAway, workOf } from '../work/index.ts'
@@ -19,7 +21,12 @@ export const reconcileReview = defineTool({
   impact: 'write',
   profile: 'maintainer',
   internal: true,
-  async run(ctx, { task_id }) {
+  async prepare(ctx, { task_id }) {
+    const last = (await reviewStore(ctx.view).ofTask(task_id)).at(-1)
+    const program = last?.reader === 'agent' && last.reviewer_task_id === null ? await readerProgram(ctx) : undefined
+    return { asked: program && !(program instanceof Refusal) ? program.name : undefined }
+  },
+  async run(ctx, { task_id }, { asked }) {
     await takeTurn(ctx.tx, `review:${task_id}`)
     await giveUp(ctx, task_id)
     const [task, rounds] = await look(ctx, task_id)
@@ -27,7 +34,7 @@ export const reconcileReview = defineTool({
     if (!task || !last) return {}
     await endReviewers(ctx, task, rounds)
     const isToRead = task.status === 'REVIEW' && task.deleted_at === null && last.decision === null
-    if (isToRead && last.reviewer_task_id === null) await startReviewer(ctx, task, last)
+    if (isToRead && last.reviewer_task_id === null) await startReviewer(ctx, task, last, last.reader === 'agent' ? asked : undefined)
     if (last.abandoned_at !== null && last.cleaned_at === null) await cleanUp(ctx, task, last)
     return {}
   },
@@ -47,11 +54,14 @@ async function giveUp(ctx: RunContext, id: string): Promise<void> {
   const reason = `${failed} failed rounds and ${refused} refused requests for another: that is as often as it may.`
   if (await abandon(ctx, task, last, reason)) return
   const { project_id, epic_id } = task
+  const to = (await epicOf(ctx.tx, task))?.supervisor_id ?? HUMAN
+  const worker = task.assignee_id ? await agentStore(ctx.tx).agent(task.assignee_id) : undefined
+  const start = worker ? callFor(to, 'agent_start', worker.handle) : callFor(to, 'job_submit', handleOf(task), 'start_agent')
   await sendLetter(ctx, {
     from: 'system',
-    to: (await epicOf(ctx.tx, task))?.supervisor_id ?? 'human',
+    to,
     subject: `Given up: ${handleOf(task)}`,
-    body: `The work on ${handleOf(task)} (${task.title}) was given up. ${reason} Its branch is kept. Change the task and start its worker again, try another way, or close it.`,
+    body: `The work on ${handleOf(task)} (${task.title}) was given up. ${reason} Its branch is kept. Change the task and start its worker again (${start}), or close it (${callFor(to, 'task_close', handleOf(task), '"…"')}).`,
     importance: 'high',
     about: { project_id, epic_id, task_id: task.id },
   })

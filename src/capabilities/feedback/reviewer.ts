@@ -3,7 +3,7 @@ import type { Tx } from '../../kernel/storage.ts'
 import type { RunContext } from '../../kernel/tool.ts'
 import { agentStore, createAgent } from '../agent/index.ts'
 import { beginWork, cancelJob, jobStore, letEnd, runStore } from '../job/index.ts'
-import { feedbackStore, type ReviewerFacts, type ReviewRow, readerHarness, reviewStore } from '../review/index.ts'
+import { feedbackStore, type ReviewerFacts, type ReviewRow, reviewStore } from '../review/index.ts'
 import { about, createTask, giveTo, handleOf, type TaskRow, taskStore, transition } from '../task/index.ts'
 import { takeAway, type WorkRow, workOf } from '../work/index.ts'
 import { reviewerEnded, reviewerStarted } from './schema.ts'
@@ -12,8 +12,8 @@ const LONGEST_TITLE = 200
 const OVER = 'The review is over.'
 
 /** Its run needs a task, as that of an epic's supervisor does: one on no list, that begins at what was handed in and ends with the round. */
-export async function startReviewer(ctx: RunContext, task: TaskRow, round: ReviewRow): Promise<void> {
-  const harness = round.reader === 'agent' ? readerHarness(ctx) : ctx.setting<string>('review.harness')
+export async function startReviewer(ctx: RunContext, task: TaskRow, round: ReviewRow, asked: string | undefined): Promise<void> {
+  const harness = ctx.setting<string>('review.harness') || asked
   const work = await workOf(ctx.tx, task.id)
   // What nobody has made a worktree of cannot be forked.
   if (!harness || round.reader === 'human' || !work?.base_commit || (await feedbackStore(ctx.tx).sendingOf(task.id))) return
@@ -50,7 +50,15 @@ export async function reviewerFacts(view: Tx, { id }: ReviewRow): Promise<Review
   const over = hidden.status === 'DONE' || (job?.ended_at ?? null) !== null
   const state = over ? 'ended' : job?.run_state === 'running' ? 'running' : 'starting'
   const reason = state === 'running' ? null : (job?.reason ?? hidden.closed_reason)
-  return { agent_id: agent.id, handle: agent.handle, task_id: hidden.id, session_name: handleOf(hidden), state, reason }
+  return {
+    agent_id: agent.id,
+    handle: agent.handle,
+    task_id: hidden.id,
+    session_name: handleOf(hidden),
+    harness: job?.harness ?? null,
+    state,
+    reason,
+  }
 }
 
 /** Those whose round is over. One that has just answered gets a moment to end by itself. */

@@ -3,6 +3,7 @@ import { iso } from '../../kernel/schema.ts'
 import type { RunContext } from '../../kernel/tool.ts'
 import { agentStore, createAgent } from '../agent/index.ts'
 import { takeTurn } from '../handle.ts'
+import { defaultProgram, unnamedProgram } from '../programs.ts'
 import { giveTo, isDuty, type TaskRow, taskStore, transition } from '../task/index.ts'
 import { planWork } from '../work/index.ts'
 import { approvalsFor } from './approvals.ts'
@@ -42,17 +43,20 @@ async function begin(ctx: RunContext, job: JobRow): Promise<boolean> {
   if (!task || task.status === 'DONE' || task.deleted_at !== null) return over(ctx, job, 'cancelled', null, 'The task is over.')
   const given = JSON.parse(job.arguments) as JobArguments
   const checks = job.action === 'run_checks'
+  if (!checks && task.status === 'REVIEW') return over(ctx, job, 'cancelled', null, 'The task waits for review.')
   const own = leftOf(allowanceOf(given.limits), await runStore(ctx.tx).ofJob(job.id), ctx.now)
   if (Object.values(own).some((left) => left <= 0)) return fail(ctx, job, 'BUDGET_EXHAUSTED', 'Its lives have used what this job may use.')
   const allowed = checks ? {} : await allowance(ctx, { task: task.id, project: task.project_id }, own)
   if (allowed instanceof Refusal) return fail(ctx, job, allowed.body.code, allowed.body.message)
   const work = await planWork(ctx, task, given.repo_id)
   if (work instanceof Refusal) return fail(ctx, job, work.body.code, work.body.message)
+  const harness = checks ? 'command' : (given.harness ?? defaultProgram(ctx))
+  if (!harness) return fail(ctx, job, 'INVALID_INPUT', unnamedProgram().body.message)
   const last = await lastRun(ctx, job)
   const agent = checks ? null : await workerFor(ctx, task, last)
   // A life may have found that there is no such session.
   const session = (job.run_id ? last?.session : given.session) ?? null
-  const run = newRun(ctx, job, given, { agent, allowed, session })
+  const run = newRun(ctx, job, given, { agent, harness, allowed, session })
   await runStore(ctx.tx).insert(run)
   ctx.enqueue(launchRun({ run_id: run.id }, { queue: run.id }))
   const started = {
@@ -102,9 +106,8 @@ function newRun(
   ctx: RunContext,
   job: JobRow,
   given: JobArguments,
-  { agent, allowed, session }: { agent: string | null; allowed: Allowance; session: string | null },
+  { agent, harness, allowed, session }: { agent: string | null; harness: string; allowed: Allowance; session: string | null },
 ): RunRow {
-  const harness = agent === null ? 'command' : (given.harness ?? ctx.setting<string>('runs.default_harness'))
   const { approvals, ...options } = given.options ?? {}
   return {
     id: ctx.id('run'),

@@ -1,14 +1,15 @@
 import { z } from 'zod'
-import { type Refusal, refuse } from '../../kernel/error.ts'
+import { Refusal, refuse } from '../../kernel/error.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { type AgentFacts, type AgentRow, AgentView, agentStore, agentView, factsOf } from '../agent/index.ts'
 import { AgentId } from '../ids.ts'
+import { programFor } from '../programs.ts'
 import { handleOf, isDuty, type TaskRow, taskStore } from '../task/index.ts'
 import { workOf } from '../work/index.ts'
 import { cancelJob } from './admission.ts'
 import { presenceOf } from './presence.ts'
-import { askToStop } from './rules.ts'
+import { askToStop, type JobArguments } from './rules.ts'
 import { jobStore, type RunRow, runStore } from './store.ts'
 import { beginWork } from './submit.ts'
 
@@ -24,7 +25,12 @@ export const startAgent = defineTool({
   example: { agent_id: 'worker-1' },
   impact: 'write',
   profile: 'operator',
-  async run(ctx, { agent_id }) {
+  async prepare(ctx, { agent_id }) {
+    // Whoever has run goes on by the same program.
+    const program = (await presenceOf(ctx.view, agent_id)) ? undefined : await programFor(ctx, undefined)
+    return { harness: program && !(program instanceof Refusal) ? program.name : undefined }
+  },
+  async run(ctx, { agent_id }, { harness }) {
     const { agent, task } = await managed(ctx, agent_id)
     if (!task) {
       return refuse('INVALID_AGENT_STATE', `${agent.handle} has no task.`, {
@@ -36,9 +42,10 @@ export const startAgent = defineTool({
     const open = await jobStore(ctx.tx).openOf(task.id)
     if (open) return answer(ctx, agent.id, open.id, 'It is at work already, or about to be.')
     if (task.status === 'REVIEW') return answer(ctx, agent.id, null, `It goes on when ${handleOf(task)} comes back from review.`)
-    const begun = await beginWork(ctx, task, { message: 'Go on.' })
+    const begun = await beginWork(ctx, task, { harness, message: 'Go on.' })
     if ('body' in begun) return begun
-    return answer(ctx, agent.id, begun.id, `It goes on with ${handleOf(task)}.`)
+    const by = (JSON.parse(begun.arguments) as JobArguments).harness
+    return answer(ctx, agent.id, begun.id, `It goes on with ${handleOf(task)}, by ${by}.`)
   },
 })
 
@@ -88,10 +95,10 @@ function notOurs(agent: AgentRow): Refusal {
  *
  * | state          | when                                                          |
  * |----------------|---------------------------------------------------------------|
+ * | WAITING_REVIEW | its work was handed in, also while its process is still there |
  * | PAUSED         | it was interrupted, and waits to be told how to go on         |
  * | BUSY           | its process is there                                          |
  * | STARTING       | its process is being made, or its job waits for its turn      |
- * | WAITING_REVIEW | its work was handed in                                        |
  * | STOPPED        | somebody has stopped it                                       |
  * | CRASHED        | its last job has failed                                       |
  * | IDLE           | it has nothing to do now                                      |
@@ -113,10 +120,10 @@ async function about(view: Tx, agent: AgentRow): Promise<AgentFacts> {
 }
 
 async function observed(view: Tx, agent: AgentRow, task: TaskRow | undefined, last: RunRow | undefined): Promise<AgentFacts['state']> {
+  if (task?.status === 'REVIEW') return 'WAITING_REVIEW'
   if (last && last.state !== 'ended') return last.paused ? 'PAUSED' : last.state === 'running' ? 'BUSY' : 'STARTING'
   const [job] = task ? await jobStore(view).latest([task.id]) : []
   if (job?.state === 'queued' || job?.state === 'running') return 'STARTING'
-  if (task?.status === 'REVIEW') return 'WAITING_REVIEW'
   if (agent.desired === 'stopped' || job?.state === 'cancelled') return 'STOPPED'
   return job?.state === 'failed' ? 'CRASHED' : task ? 'IDLE' : 'STOPPED'
 }

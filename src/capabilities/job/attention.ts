@@ -1,8 +1,9 @@
 import { iso } from '../../kernel/schema.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import { approvalHandle, inOneLine, pendingOf } from '../approval/index.ts'
-import type { AttentionSource } from '../task/index.ts'
+import { type AttentionSource, handleOf, type Step, type TaskRow } from '../task/index.ts'
 import { jobHandle } from './rules.ts'
+import type { ActionName } from './schema.ts'
 import { jobStore, runStore } from './store.ts'
 
 /** A step that takes long is no stall: only silence between two steps is. */
@@ -35,11 +36,13 @@ export const jobAttention: AttentionSource = async (view, tasks) => {
       const question = asked.find(({ task_id }) => task_id === job.task_id)
       if (question) {
         const detail = `It asks for permission (${approvalHandle(question)}): ${inOneLine(question)}`
-        told.set(job.task_id, { attention: 'human', detail })
+        const steps = [{ tool: 'approval_get', arguments: { approval_id: approvalHandle(question) } }]
+        told.set(job.task_id, { attention: 'human', detail, steps })
         continue
       }
       if (job.paused) {
-        told.set(job.task_id, { attention: 'human', detail: 'It was interrupted: tell it how to go on, or stop it.' })
+        const steps = task && [submit(task, 'message_agent', { message: '…' }), submit(task, 'stop_agent')]
+        told.set(job.task_id, { attention: 'human', detail: 'It was interrupted: tell it how to go on, or stop it.', steps })
         continue
       }
       const silent = Date.now() - (job.heard_at ?? Date.now())
@@ -52,9 +55,31 @@ export const jobAttention: AttentionSource = async (view, tasks) => {
           : { attention: 'running', detail: null },
       )
     } else if (task?.status === 'IN_PROGRESS' && task.assignee_id === job.agent_id)
-      told.set(job.task_id, { attention: 'human', detail: 'No agent is at work on it: resume it, or start another.' })
+      told.set(job.task_id, {
+        attention: 'human',
+        detail: 'No agent is at work on it: resume it, or start another.',
+        steps: [submit(task, 'resume_agent'), submit(task, 'start_agent')],
+      })
     else if (job.state === 'failed' && task?.status === 'BACKLOG')
-      told.set(job.task_id, { attention: 'human', detail: `${handle} failed: ${job.reason ?? ''}` })
+      told.set(job.task_id, { attention: 'human', detail: `${handle} failed: ${job.reason ?? ''}`, steps: afterFailure(task, job) })
+    else if (job.state === 'cancelled' && job.agent_id !== null && task?.status === 'BACKLOG')
+      told.set(job.task_id, {
+        attention: 'human',
+        detail: job.reason ?? 'It was stopped.',
+        steps: [submit(task, 'resume_agent'), submit(task, 'start_agent')],
+      })
   }
   return told
+}
+
+/** Whoever has used up what it may would only be refused; one that never had a run cannot be resumed. */
+function afterFailure(task: TaskRow, { code, agent_id }: { code: string | null; agent_id: string | null }): Step[] {
+  const of = { task_id: handleOf(task) }
+  if (code === 'BUDGET_EXHAUSTED') return [{ tool: 'budget_get', arguments: of }]
+  if (agent_id === null) return [submit(task, 'start_agent')]
+  return [submit(task, 'resume_agent'), { tool: 'transcript_read', arguments: of }]
+}
+
+function submit(task: TaskRow, action: ActionName, more: object = {}): Step {
+  return { tool: 'job_submit', arguments: { task_id: handleOf(task), action, ...more } }
 }

@@ -70,7 +70,7 @@ const SUBJECTS = { task: 'task_id', project: 'project_id' } as const
 export async function allowance(ctx: RunContext, about: About, own: Allowance): Promise<Allowance | Refusal> {
   const allowed = { ...own }
   for (const [subject, { left, amount, spent, meter }] of await lefts(ctx, about)) {
-    if (left <= 0) return exhausted(subject, meter, spent, amount)
+    if (left <= 0) return exhausted(subject, about, { meter, spent, amount })
     // Time is kept by the run itself: it has to know its end.
     if (own[meter] !== undefined || meter === 'wall_clock') allowed[meter] = Math.min(allowed[meter] ?? left, left)
   }
@@ -89,8 +89,8 @@ export async function overBudget(ctx: RunContext, run: RunRow): Promise<string |
 type About = { task: string; project: string }
 type Left = { meter: Meter; amount: number; spent: number; left: number }
 
-async function lefts(ctx: RunContext, about: About): Promise<[string, Left][]> {
-  const found: [string, Left][] = []
+async function lefts(ctx: RunContext, about: About): Promise<[keyof About, Left][]> {
+  const found: [keyof About, Left][] = []
   for (const subject of ['task', 'project'] as const) {
     const budget = await budgetStore(ctx.tx).of(about[subject])
     if (!Object.keys(budget).length) continue
@@ -118,7 +118,7 @@ function heldBy(living: RunRow[], meter: Meter, now: number): number {
   }, 0)
 }
 
-function exhausted(subject: string, meter: Meter, spent: number, amount: number): Refusal {
+function exhausted(subject: keyof About, about: About, { meter, spent, amount }: Pick<Left, 'meter' | 'spent' | 'amount'>): Refusal {
   const { word } = SHOWN[meter]
   return refuse(
     'BUDGET_EXHAUSTED',
@@ -126,6 +126,7 @@ function exhausted(subject: string, meter: Meter, spent: number, amount: number)
     {
       hint: `${shown(meter, spent)} ${word} were used. A person raises it with budget_set.`,
       next_tool: 'budget_get',
+      next_arguments: { [SUBJECTS[subject]]: about[subject] },
     },
   )
 }

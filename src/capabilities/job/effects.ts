@@ -4,7 +4,7 @@ import type { Place } from '../../ports/git.ts'
 import type { Harness, Launch, LaunchPlan } from '../../ports/harness.ts'
 import type { Exit } from '../../ports/runner.ts'
 import { hashOf, newSecret } from '../agent/index.ts'
-import { makeWorktree, placeOf, workOf, workPlan } from '../work/index.ts'
+import { Elsewhere, makeWorktree, placeOf, workOf, workPlan } from '../work/index.ts'
 import { briefFor } from './brief-for.ts'
 import type { Allowance } from './budget.ts'
 import { type RunRow, runStore } from './store.ts'
@@ -29,7 +29,8 @@ export const launchRun = defineEffect({
     try {
       await launch(ctx, run_id)
     } catch (error) {
-      if (ctx.attempt < FAILS_BEFORE_GIVING_UP || ctx.signal.aborted) throw error
+      // Another daemon has its worktree, and will take it.
+      if (ctx.attempt < FAILS_BEFORE_GIVING_UP || ctx.signal.aborted || error instanceof Elsewhere) throw error
       await ctx.report('run_ended', { run_id, exit: neverBegan((error as Error).message), events: [] })
     }
   },
@@ -46,6 +47,7 @@ async function launch(ctx: EffectContext, run_id: string): Promise<void> {
   if (begun) return reportStarted(ctx, run_id, await runner.start(run_id, NOTHING))
   const work = await workOf(ctx.view, run.task_id)
   if (!work) throw new Error(`the work of ${run.task_id} is not there`)
+  await placeOf(ctx, work)
   const place = await makeWorktree(ctx, await workPlan(ctx.view, work))
   const harness = harnesses.get(run.harness)
   if (!harness) throw new Error(`This daemon has no harness "${run.harness}".`)
@@ -120,6 +122,17 @@ export const stopRun = defineEffect({
   },
 })
 
+/** The time that an agent had to end by itself is over. Whether it still has to is decided then: its work may be back. */
+export const lingered = defineEffect({
+  type: 'run.linger',
+  payload: ofRun.extend({ round: z.int() }),
+  attempts: MANY,
+  recognise: async () => 'not_done',
+  async do(ctx, payload) {
+    await ctx.report('run_lingered', payload)
+  },
+})
+
 /** Looks at what the run has left in its worktree, which decides what comes next. */
 export const settleRun = defineEffect({
   type: 'run.settle',
@@ -130,7 +143,7 @@ export const settleRun = defineEffect({
     const run = await requireRun(ctx, run_id)
     requireHere(ctx, run)
     const work = run.kind === 'agent' ? await workOf(ctx.view, run.task_id) : undefined
-    const place = work && (await placeOf(ctx.view, work))
+    const place = work && (await placeOf(ctx, work))
     const found = place && work.base_commit ? await lookAt(ctx, place, work.base_commit) : NOTHING_LEFT
     await ctx.report('run_settled', { run_id, ...found })
   },

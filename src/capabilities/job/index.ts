@@ -4,10 +4,10 @@ import { whereabouts } from '../task/index.ts'
 import { startAgent, stopAgent } from './agents.ts'
 import { APPROVAL_LINE } from './approvals.ts'
 import { getBudget, setBudget } from './budget.ts'
-import { admitLater, forgetRun, launchRun, settleRun, stopRun } from './effects.ts'
+import { admitLater, forgetRun, launchRun, lingered, settleRun, stopRun } from './effects.ts'
 import { follower } from './follow.ts'
 import { migrations } from './migrations.ts'
-import { admitNow, ended, prepared, progressed, reported, sent, settled, started, taskOver, unheard } from './reports.ts'
+import { admitNow, ended, lingeredOn, prepared, progressed, reported, sent, settled, started, taskOver, unheard } from './reports.ts'
 import {
   budgetSet,
   jobCancelling,
@@ -53,6 +53,7 @@ export const job = defineCapability({
     ended,
     settled,
     reported,
+    lingeredOn,
     admitNow,
     taskOver,
   ],
@@ -71,7 +72,7 @@ export const job = defineCapability({
     runEnded,
     budgetSet,
   ],
-  effects: [launchRun, stopRun, settleRun, forgetRun, admitLater],
+  effects: [launchRun, stopRun, lingered, settleRun, forgetRun, admitLater],
   reactors: [follower],
   settings: {
     'runs.max_per_host': setting(Places, 8, 'How many agents run on one machine at a time; others wait in line'),
@@ -82,7 +83,11 @@ export const job = defineCapability({
       5,
       'How long after a death the agent is started again; doubled each time',
     ),
-    'runs.default_harness': setting(z.string().min(1).max(40), 'scripted', 'Which agent program start_agent uses when it is not told'),
+    'runs.default_harness': setting(
+      z.string().max(40),
+      '',
+      'Which agent program is started where nobody says which; empty: the only one that is installed and logged in',
+    ),
     'runs.approvals': setting(
       z
         .array(z.string().regex(APPROVAL_LINE, 'each is like claude=ask: a harness, or * for all others, and then allow, ask or deny'))
@@ -120,7 +125,7 @@ export { aboutAgents } from './agents.ts'
 export { jobAttention, livingRun } from './attention.ts'
 export { briefOn } from './brief-for.ts'
 export { type Presence, presenceOf, whenPresenceChanges } from './presence.ts'
-export { letEnd } from './rules.ts'
+export { letEnd, sentBack } from './rules.ts'
 export { jobEnded, OPEN_STATES } from './schema.ts'
 export { jobStore, runStore } from './store.ts'
 export { beginWork, tellAgent } from './submit.ts'

@@ -3,8 +3,10 @@ import { tables } from '../../db/tables.ts'
 import type { Harness, HarnessEvent } from '../../ports/harness.ts'
 import { openTestApp, type TestApp } from '../../testing/app.ts'
 import { QUICK } from '../../testing/effects.ts'
-import { FakeGit, FakeRunner, fakeHarness, harnessesOf } from '../../testing/fakes/runs.ts'
+import { FakeGit } from '../../testing/fakes/git.ts'
+import { FakeRunner, fakeHarness, harnessesOf } from '../../testing/fakes/runs.ts'
 import { until } from '../../testing/signals.ts'
+import { type RunRow, runStore } from './store.ts'
 
 interface World extends TestApp {
   runner: FakeRunner
@@ -15,6 +17,10 @@ interface World extends TestApp {
   start(taskId: string, given?: Record<string, unknown>): Promise<any>
   // biome-ignore lint/suspicious/noExplicitAny: see above
   over(jobId: string): Promise<any>
+  /** Calls with the token of a run. */
+  // biome-ignore lint/suspicious/noExplicitAny: see above
+  asAgent(run: string, tool: string, input: object): Promise<any>
+  stored(run: string): Promise<RunRow>
 }
 
 async function open(harness: Partial<Harness> = {}, settings: Record<string, unknown> = {}): Promise<World> {
@@ -44,6 +50,13 @@ async function open(harness: Partial<Harness> = {}, settings: Record<string, unk
     },
     start: async (task_id: string, given: Record<string, unknown> = {}) =>
       (await app.owner.call('job_submit', { task_id, action: 'start_agent', ...given })).job,
+    async asAgent(run: string, tool: string, input: object) {
+      const secret = runner.kept.get(`${run}/token`) as string
+      const answer = await app.app.kernel.invoke({ tool, input, credential: { secret }, surface: 'mcp' })
+      if (!answer.ok) throw new Error(`${tool} was refused: ${JSON.stringify(answer.error)}`)
+      return answer.value
+    },
+    stored: async (run: string) => (await runStore(app.app.engine.view).find(run)) as RunRow,
     async over(job_id: string) {
       const { job, code } = await app.owner.call('job_wait', { job_id, timeout_seconds: 60 })
       expect(code).toBe('JOB_ENDED')
@@ -102,6 +115,40 @@ describe('a job', () => {
     expect(await app.owner.refused('job_submit', { task_id: waits.id, action: 'start_agent' })).toMatchObject({ code: 'TASK_BLOCKED' })
   })
 
+  test('[J27] work that waits for review is not begun anew: the round stays, and the refusal says what to do', async () => {
+    const app = await open({}, { 'runs.linger_seconds': 3_600 })
+    const task = await app.task()
+    const job = await app.start(task.id)
+    const run = await app.run(task.id)
+    await app.asAgent(run, 'review_request', { summary: 'Done.' })
+    app.runner.exit(run, 0)
+    await app.over(job.id)
+    for (const action of ['start_agent', 'resume_agent']) {
+      const refused = await app.owner.refused('job_submit', { task_id: task.id, action })
+      expect(refused).toMatchObject({ code: 'INVALID_TRANSITION', message: `${task.handle} waits for review.`, next_tool: 'review_decide' })
+    }
+    // Which program it would be does not matter.
+    await app.owner.call('setting_update', { key: 'runs.default_harness', value: null })
+    expect((await app.owner.refused('job_submit', { task_id: task.id, action: 'start_agent' })).code).toBe('INVALID_TRANSITION')
+    expect((await app.owner.call('review_queue')).queue).toMatchObject([{ task_id: task.id }])
+    expect((await app.owner.call('task_get', { task_id: task.id })).task.status).toBe('REVIEW')
+    const { next_tool, next_arguments } = await app.owner.refused('job_submit', { task_id: task.id, action: 'start_agent' })
+    await app.owner.call(next_tool as string, next_arguments)
+    expect((await app.owner.call('task_get', { task_id: task.id })).task.status).toBe('IN_PROGRESS')
+  })
+
+  test('[J27] a job whose turn comes when its task was handed in meanwhile is cancelled', async () => {
+    const app = await open({}, { 'runs.max_per_host': 1 })
+    const first = await app.start((await app.task()).id)
+    const task = await app.task()
+    await app.owner.call('task_move', { task_id: task.id, status: 'IN_PROGRESS' })
+    const waits = await app.start(task.id)
+    await app.owner.call('task_move', { task_id: task.id, status: 'REVIEW' })
+    await app.owner.call('job_cancel', { job_id: first.id })
+    expect(await app.over(waits.id)).toMatchObject({ state: 'cancelled', reason: 'The task waits for review.' })
+    expect((await app.owner.call('task_get', { task_id: task.id })).task.status).toBe('REVIEW')
+  })
+
   test('[J2] says which argument does not belong, which harness is not there, and what it needs', async () => {
     const app = await open({ probe: async () => ({ found: false, why: 'no such program', install: 'npm i -g fake' }) })
     const task = await app.task()
@@ -114,6 +161,73 @@ describe('a job', () => {
     const { harnesses, actions } = await app.owner.call('job_actions')
     expect(harnesses[0]).toMatchObject({ name: 'fake', available: false, install: 'npm i -g fake' })
     expect(actions).toHaveLength(6)
+  })
+
+  describe('which program is started when nobody says so', () => {
+    const [there, away] = [
+      { found: true, version: '1' } as const,
+      { found: false, why: 'no such program', install: 'npm i -g it' } as const,
+    ]
+    const program = (name: string, probe: typeof there | typeof away, signedIn: boolean) =>
+      fakeHarness({
+        name,
+        title: name.toUpperCase(),
+        probe: async () => probe,
+        account: async () => (signedIn ? { signedIn } : { signedIn, how: `Run ${name} login.` }),
+      })
+    async function withPrograms(...programs: Harness[]) {
+      const harnesses = harnessesOf(fakeHarness({ name: 'scripted', title: 'Scripted agent' }), ...programs)
+      const app = await openTestApp({ ports: { runner: new FakeRunner(), git: new FakeGit(), harnesses }, effectTimes: QUICK })
+      onTestFinished(() => app.close())
+      await app.owner.call('repo_add', { path: '/repo', project_id: await app.project() })
+      const task = await app.task()
+      return Object.assign(app, { start: { task_id: task.handle, action: 'start_agent' } })
+    }
+
+    test('[J28] the only one that is installed and logged in; every answer names it', async () => {
+      const app = await withPrograms(program('alpha', there, true), program('beta', there, false), program('gamma', away, true))
+      const { job } = await app.owner.call('job_submit', app.start)
+      expect(job).toMatchObject({ action: 'start_agent', harness: 'alpha' })
+      expect((await app.owner.call('job_get', { job_id: job.id })).runs).toMatchObject([{ harness: 'alpha' }])
+      expect((await app.owner.call('job_list')).jobs).toMatchObject([{ harness: 'alpha' }])
+    })
+
+    test('[J28] none of several: they are named, and one of them can be chosen for once or for ever', async () => {
+      const app = await withPrograms(program('alpha', there, true), program('beta', there, true))
+      expect(await app.owner.refused('job_submit', app.start)).toMatchObject({
+        code: 'INVALID_INPUT',
+        message: 'Which agent program? These are installed and logged in: ALPHA (alpha), BETA (beta).',
+        hint: 'Give harness; or name one for good with the setting runs.default_harness.',
+        suggestions: ['alpha', 'beta'],
+      })
+      const other = await app.task()
+      expect(await app.owner.call('job_submit', { ...app.start, task_id: other.id, harness: 'beta' })).toMatchObject({
+        job: { harness: 'beta' },
+      })
+      await app.owner.call('setting_update', { key: 'runs.default_harness', value: 'alpha' })
+      expect(await app.owner.call('job_submit', app.start)).toMatchObject({ job: { harness: 'alpha' } })
+    })
+
+    test('[J28] none that is not logged in, or not installed: how to get one is said', async () => {
+      const installed = await withPrograms(program('alpha', there, false), program('beta', away, true))
+      expect(await installed.owner.refused('job_submit', installed.start)).toMatchObject({
+        message: 'No agent program is logged in here. Installed: ALPHA (alpha).',
+        hint: expect.stringContaining('Run alpha login.'),
+        suggestions: ['alpha'],
+      })
+      const bare = await withPrograms(program('beta', away, true))
+      expect(await bare.owner.refused('job_submit', bare.start)).toMatchObject({
+        message: 'No agent program is installed here.',
+        hint: expect.stringMatching(/BETA: npm i -g it[\s\S]*harness scripted/),
+      })
+      expect((await bare.owner.call('job_list')).jobs).toEqual([])
+    })
+
+    test('[J28] one without a model is started only by its name', async () => {
+      const app = await withPrograms()
+      expect(await app.owner.refused('job_submit', app.start)).toMatchObject({ code: 'INVALID_INPUT' })
+      expect(await app.owner.call('job_submit', { ...app.start, harness: 'scripted' })).toMatchObject({ job: { harness: 'scripted' } })
+    })
   })
 
   test('[J2] without a repository it is refused, and says how to get one', async () => {
@@ -367,6 +481,66 @@ describe('a job', () => {
     expect((await app.owner.call('review_list', { task_id: task.id })).reviews).toMatchObject([
       { round: 1, summary: 'All criteria are met.' },
     ])
+  })
+
+  test('[J26] an agent whose work is sent back goes on, and has its time to end from its next request on', async () => {
+    const app = await open({}, { 'runs.linger_seconds': 3_600 })
+    const task = await app.task()
+    const job = await app.start(task.id)
+    const run = await app.run(task.id)
+    const status = async () => (await app.owner.call('task_get', { task_id: task.id })).task.status
+    const handIn = () => app.asAgent(run, 'review_request', { summary: 'All criteria are met.' })
+    const timeIsUp = (round: number) =>
+      app.app.kernel.invoke({ tool: 'run_lingered', input: { run_id: run, round }, credential: 'system', surface: 'daemon' })
+    await handIn()
+    await app.owner.call('review_decide', { task_id: task.id, decision: 'request_changes', feedback: 'Say hello.' })
+    expect(await timeIsUp(1)).toMatchObject({ ok: true })
+    await handIn()
+    await until(async () => (await app.stored(run)).reported === 2)
+    expect(await timeIsUp(1)).toMatchObject({ ok: true })
+    expect([app.runner.living, await status()]).toEqual([[run], 'REVIEW'])
+    expect(await timeIsUp(2)).toMatchObject({ ok: true })
+    expect(await app.over(job.id)).toMatchObject({ state: 'succeeded', lives: 1 })
+    expect([app.runner.living, await status()]).toEqual([[], 'REVIEW'])
+  })
+
+  test('[J26] one that ends over work that was sent back is started again, in its session, and told so', async () => {
+    const app = await open({}, { 'runs.linger_seconds': 3_600, 'runs.max_lives': 1 })
+    const task = await app.task()
+    const job = await app.start(task.id)
+    for (const [life, end] of [
+      (run: string) => app.runner.exit(run, 0),
+      (run: string) => app.runner.exit(run, 9),
+      (run: string) => app.runner.stop(run, 'stopped'),
+    ].entries()) {
+      const run = await app.run(task.id)
+      app.runner.print(run, { type: 'ready', session: 'session-7' })
+      await until(async () => (await app.stored(run)).session === 'session-7')
+      await app.asAgent(run, 'review_request', { summary: 'Done.' })
+      await app.owner.call('review_decide', { task_id: task.id, decision: 'request_changes', feedback: `Say hello ${life}.` })
+      const [letter] = (await app.asAgent(run, 'mail_inbox', {})).letters
+      await app.asAgent(run, 'mail_read', { mail_id: letter.id })
+      end(run)
+      await until(async () => app.runner.started.length === life + 2)
+      const next = await app.run(task.id)
+      expect(app.runner.kept.get(`${next}/session`)).toBe('session-7')
+      const brief = app.runner.kept.get(`${next}/brief`)
+      for (const said of [`Your work on ${task.handle} was sent back`, `Say hello ${life}.`]) expect(brief).toContain(said)
+    }
+    expect(await app.owner.call('task_get', { task_id: task.id })).toMatchObject({ task: { status: 'IN_PROGRESS', attention: 'running' } })
+    app.runner.exit(await app.run(task.id), 1)
+    expect(await app.over(job.id)).toMatchObject({ state: 'failed', lives: 4 })
+  })
+
+  test('[J26] one that a person stops over work that was sent back is stopped', async () => {
+    const app = await open({}, { 'runs.linger_seconds': 3_600 })
+    const task = await app.task()
+    const job = await app.start(task.id)
+    await app.asAgent(await app.run(task.id), 'review_request', { summary: 'Done.' })
+    await app.owner.call('review_decide', { task_id: task.id, decision: 'request_changes', feedback: 'Say hello.' })
+    await app.owner.call('job_submit', { task_id: task.id, action: 'stop_agent' })
+    expect(await app.over(job.id)).toMatchObject({ state: 'cancelled' })
+    expect((await app.owner.call('task_get', { task_id: task.id })).task).toMatchObject({ status: 'BACKLOG' })
   })
 
   test('[J10] work that was left without asking for review is handed in; nothing at all is a failure', async () => {
@@ -747,6 +921,7 @@ describe('a job', () => {
     expect((await app.owner.call('task_get', { task_id: task.id })).task).toMatchObject({
       attention: 'human',
       attention_detail: expect.stringContaining('resume'),
+      attention_steps: [{ tool: 'job_submit', arguments: { task_id: task.handle, action: 'resume_agent' } }, {}],
     })
   })
 

@@ -7,13 +7,13 @@ import { EXIT_REASONS } from '../../ports/runner.ts'
 import { admitToken, agentStore, endToken } from '../agent/index.ts'
 import { type ApprovalRow, approvalHandle, arrived, ask, passOn, type Question, withdrawAll } from '../approval/index.ts'
 import { requestReview, reviewsOf } from '../review/index.ts'
-import { isDuty, taskStore } from '../task/index.ts'
+import { isDuty, type TaskRow, taskStore } from '../task/index.ts'
 import { record, type Said } from '../transcript/index.ts'
 import { admit, again, cancelJob, over } from './admission.ts'
 import { overBudget, overrun } from './budget.ts'
 import { admitLater, forgetRun, settleRun } from './effects.ts'
 import { presenceChanged } from './presence.ts'
-import { aboutJob, aboutRun, endFor, isSaid, jobHandle, letEnd, putBack } from './rules.ts'
+import { aboutJob, aboutRun, askToStop, endFor, isSaid, type JobArguments, jobHandle, letEnd, putBack, sentBack } from './rules.ts'
 import { jobPaused, MICROS, OPEN_STATES, runEnded, runProgressed, runStarted } from './schema.ts'
 import { type Next, whatNext } from './settle.ts'
 import { type JobRow, jobStore, type RunRow, runStore, type TurnUsage, usageStore } from './store.ts'
@@ -212,9 +212,24 @@ export const reported = defineTool({
   input: z.strictObject({ task_id: z.string() }),
   async run(ctx, { task_id }) {
     const run = await runStore(ctx.tx).livingOf(task_id)
-    const rounds = await reviewsOf(ctx.tx, task_id)
+    const last = (await reviewsOf(ctx.tx, task_id)).at(-1)
     // Told late, it must not end who was started since, for work that came back meanwhile.
-    if (run && rounds.some(({ requested_at }) => requested_at >= run.created_at)) await letEnd(ctx, task_id)
+    if (run && last && last.requested_at >= run.created_at) await letEnd(ctx, task_id, last.round)
+    return {}
+  },
+})
+
+export const lingeredOn = defineTool({
+  ...internal,
+  name: 'run_lingered',
+  title: 'An agent had its time to end by itself',
+  description: 'It is ended, unless its work was sent back to it meanwhile: then it goes on.',
+  input: Told.extend({ round: z.int() }),
+  async run(ctx, { run_id, round }) {
+    const run = await requireRun(ctx, run_id)
+    // One that has asked again since has its time from then on.
+    if (run.reported !== round || (await hasWorkBack(ctx, run))) return {}
+    await askToStop(ctx, run, 'stopped')
     return {}
   },
 })
@@ -244,14 +259,17 @@ const EARLIER_RUNS = 200
 type Left = { ahead: number; dirty: number; fingerprint: string; problem: string | null }
 
 async function nextOf(ctx: RunContext, job: JobRow, run: RunRow, work: Left): Promise<Next> {
-  const lives = (await runStore(ctx.tx).ofJob(job.id)).filter((life) => life.resets_at === null)
   const task = await taskStore(ctx.tx).find(job.task_id)
   const reviews = await reviewsOf(ctx.tx, job.task_id)
+  const handedIn = (life: RunRow) =>
+    reviews.some(({ requested_by, requested_at }) => requested_by === life.agent_id && requested_at >= life.created_at)
+  // A quota is no death; and whoever handed in has got somewhere: deaths count from then on.
+  const lives = (await runStore(ctx.tx).ofJob(job.id)).filter((life) => life.resets_at === null && !handedIn(life))
   const ofOthers = (await runStore(ctx.tx).ofTask(job.task_id, run.id, EARLIER_RUNS)).find(
     (life) => life.job_id !== job.id && life.fingerprint,
   )
   // Whoever only reviews or leads, and was ended because that is over, is not started for it again.
-  const letGo = task !== undefined && isDuty(task) && run.reported === 1
+  const letGo = task !== undefined && isDuty(task) && run.reported > 0
   return whatNext({
     run,
     work,
@@ -263,19 +281,34 @@ async function nextOf(ctx: RunContext, job: JobRow, run: RunRow, work: Left): Pr
     duty: task !== undefined && isDuty(task),
     cancelAsked: job.cancel_asked_at !== null,
     movedTo: task && task.status !== 'IN_PROGRESS' ? task.status : undefined,
-    reported: letGo || reviews.some((round) => round.requested_by === run.agent_id && round.requested_at >= run.created_at),
+    reported: letGo || handedIn(run),
+    sentBack: handedIn(run) && (await hasWorkBack(ctx, run)),
     taskOpen: task !== undefined && task.deleted_at === null && task.status !== 'DONE',
     now: ctx.now,
   })
 }
 
+/** The task is IN_PROGRESS under the very agent that handed it in. */
+async function hasWorkBack(ctx: RunContext, { task_id, agent_id }: RunRow): Promise<boolean> {
+  const task = await taskStore(ctx.tx).find(task_id)
+  return task?.status === 'IN_PROGRESS' && task.deleted_at === null && !isDuty(task) && task.assignee_id === agent_id
+}
+
 async function follow(ctx: RunContext, job: JobRow, run: RunRow, next: Next): Promise<void> {
+  if (next.next === 'recalled') return recall(ctx, job)
   if (next.next === 'again') return again(ctx, job, next.at, 'START_PENDING', `It died: ${next.reason}`)
   if (next.next === 'parked') return again(ctx, job, next.at, 'START_PENDING', next.reason)
   const reason = next.next === 'succeeded' ? null : next.reason
   const handedIn = next.next !== 'cancelled' && next.review !== undefined && (await handIn(ctx, run, next.review))
   await over(ctx, job, next.next, next.next === 'failed' ? next.code : null, reason)
   if (!handedIn && reason !== null) await putBack(ctx, job.task_id, `${jobHandle(job)}: ${reason}`)
+}
+
+async function recall(ctx: RunContext, job: JobRow): Promise<void> {
+  const task = (await taskStore(ctx.tx).find(job.task_id)) as TaskRow
+  const given = { ...(JSON.parse(job.arguments) as JobArguments), message: sentBack(task) }
+  await jobStore(ctx.tx).update(job.id, { arguments: JSON.stringify(given) })
+  await again(ctx, job, ctx.now, 'START_PENDING', 'Its work was sent back before it had ended.')
 }
 
 async function handIn(ctx: RunContext, run: RunRow, summary: string): Promise<boolean> {

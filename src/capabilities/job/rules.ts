@@ -3,7 +3,7 @@ import { type Refusal, refuse } from '../../kernel/error.ts'
 import type { RunContext } from '../../kernel/tool.ts'
 import type { Approvals } from '../../ports/harness.ts'
 import { handleOf, type TaskRow, taskStore, transition } from '../task/index.ts'
-import { stopRun } from './effects.ts'
+import { lingered, stopRun } from './effects.ts'
 import { type Limits, runStopping } from './schema.ts'
 import { type JobRow, type RunRow, runStore } from './store.ts'
 
@@ -55,22 +55,30 @@ export function notAuto(task: TaskRow): Refusal | undefined {
   )
 }
 
-/** Tells a run to end. What was asked for first holds. */
-export async function askToStop(ctx: RunContext, run: RunRow, why: 'stopped' | 'budget', delayMs = 0): Promise<void> {
-  if (run.state === 'ended' || run.stop_asked !== null) return
-  if (!delayMs) {
-    await runStore(ctx.tx).update(run.id, { stop_asked: why })
-    ctx.emit(runStopping(aboutRun(run), { job_id: run.job_id, why }))
-  }
-  ctx.enqueue(stopRun({ run_id: run.id, why }, delayMs ? { delayMs } : { queue: run.id }))
+/** An agent that begins on it would take it out of review, and the round would be lost. */
+export function isInReview(task: TaskRow): Refusal | undefined {
+  if (task.status !== 'REVIEW') return undefined
+  return refuse('INVALID_TRANSITION', `${handleOf(task)} waits for review.`, {
+    hint: 'Approve it or send it back with review_decide: sent back, its agent goes on with it. To begin anew, give it up with review_abandon first.',
+    next_tool: 'review_decide',
+    next_arguments: { task_id: handleOf(task), decision: 'request_changes', feedback: '…' },
+  })
 }
 
-/** Whoever is at work on the task has done all that it had to: it gets a moment to end by itself; then it is ended. */
-export async function letEnd(ctx: RunContext, taskId: string): Promise<void> {
+/** Tells a run to end. What was asked for first holds. */
+export async function askToStop(ctx: RunContext, run: RunRow, why: 'stopped' | 'budget'): Promise<void> {
+  if (run.state === 'ended' || run.stop_asked !== null) return
+  await runStore(ctx.tx).update(run.id, { stop_asked: why })
+  ctx.emit(runStopping(aboutRun(run), { job_id: run.job_id, why }))
+  ctx.enqueue(stopRun({ run_id: run.id, why }, { queue: run.id }))
+}
+
+/** Whoever is at work on the task has done all that it had to: it gets a moment to end by itself; then it is ended. Once for each round. */
+export async function letEnd(ctx: RunContext, taskId: string, round = 1): Promise<void> {
   const run = await runStore(ctx.tx).livingOf(taskId)
-  if (run?.kind !== 'agent' || run.reported) return
-  await runStore(ctx.tx).update(run.id, { reported: 1 })
-  await askToStop(ctx, run, 'stopped', ctx.setting<number>('runs.linger_seconds') * 1_000)
+  if (run?.kind !== 'agent' || run.reported >= round) return
+  await runStore(ctx.tx).update(run.id, { reported: round })
+  ctx.enqueue(lingered({ run_id: run.id, round }, { delayMs: ctx.setting<number>('runs.linger_seconds') * 1_000 }))
 }
 
 /** It has used what it may. */
@@ -78,6 +86,11 @@ export async function endFor(ctx: RunContext, run: RunRow, reason: string): Prom
   if (run.stop_asked !== null) return
   await runStore(ctx.tx).update(run.id, { failure: reason })
   await askToStop(ctx, run, 'budget')
+}
+
+/** What a worker is told that goes on with work which came back from review. */
+export function sentBack(task: TaskRow): string {
+  return `Your work on ${handleOf(task)} was sent back. The newest note on it says why (task_get), and so do your letters (mail_inbox). Mend it, commit, and ask for review again.`
 }
 
 /** A task that nobody works on any more is back on the board, with the reason. */

@@ -57,6 +57,7 @@ export const JobView = z.strictObject({
   handle: z.string(),
   task_id: z.string(),
   action: Action,
+  harness: z.string().nullable().describe('The agent program that it starts; null where it starts none'),
   state: z.enum(JOB_STATES),
   code: z.string().nullable().describe('START_PENDING while it waits; the reason of a failure by its code'),
   reason: z.string().nullable(),

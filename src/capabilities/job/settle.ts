@@ -20,6 +20,8 @@ export interface Ending {
   cancelAsked: boolean
   /** It asked for review: what comes of the task is no longer its matter. */
   reported: boolean
+  /** … but its work came back before it had ended. */
+  sentBack: boolean
   /** It leads an epic, or reviews: it has done what there was to do, and has nothing to hand in. */
   duty: boolean
   /** Whether there is still something to be done on the task. */
@@ -33,6 +35,7 @@ export type Next =
   | { next: 'failed'; code: Code | null; reason: string; review?: string }
   | { next: 'cancelled'; reason: string }
   | { next: 'again'; at: number; reason: string }
+  | { next: 'recalled' }
   | { next: 'parked'; at: number; reason: string }
 
 const LIMIT_REASONS: Record<string, string> = {
@@ -45,7 +48,7 @@ const LIMIT_REASONS: Record<string, string> = {
  *
  * | it ended                                              | then                                              |
  * |-------------------------------------------------------|---------------------------------------------------|
- * | and had asked for review                              | succeeded                                         |
+ * | and had asked for review, and nobody sent it back     | succeeded                                         |
  * | its task is done or deleted                           | cancelled, nobody is started again                |
  * | because somebody stopped it                           | cancelled                                         |
  * | well, and the task is in REVIEW                       | succeeded                                         |
@@ -53,6 +56,7 @@ const LIMIT_REASONS: Record<string, string> = {
  * | at a limit                                            | failed, with the limit                            |
  * | because the provider gives no more                    | parked until the provider does                    |
  * | and its worktree cannot be looked at                  | failed, with the reason                           |
+ * | and its work was sent back meanwhile                  | recalled: started again at once                   |
  * | by itself and well, and leads or reviews               | succeeded: it waits                               |
  * | by itself and well, with work to show                 | succeeded: the work is handed in for it           |
  * | by itself and well, with nothing to show of its own   | failed                                            |
@@ -63,9 +67,11 @@ const LIMIT_REASONS: Record<string, string> = {
 export function whatNext(ending: Ending): Next {
   const { run, work } = ending
   const failure = run.failure ?? run.exit_detail ?? run.exit_reason ?? 'It ended.'
-  if (ending.reported) return { next: 'succeeded' }
+  if (ending.reported && !ending.sentBack) return { next: 'succeeded' }
   if (!ending.taskOpen) return { next: 'cancelled', reason: 'The task is over.' }
-  if (ending.cancelAsked || run.stop_asked === 'stopped') return { next: 'cancelled', reason: 'It was stopped.' }
+  // Ended because it had handed in is not stopped.
+  const stopped = run.stop_asked === 'stopped' && !ending.sentBack
+  if (ending.cancelAsked || stopped) return { next: 'cancelled', reason: 'It was stopped.' }
   if (ending.movedTo === 'REVIEW' && run.ok === 1) return { next: 'succeeded' }
   if (ending.movedTo) return { next: 'cancelled', reason: `The task was moved to ${ending.movedTo} before it ended.` }
   if (run.stop_asked === 'budget') return { next: 'failed', code: 'BUDGET_EXHAUSTED', reason: failure }
@@ -73,6 +79,7 @@ export function whatNext(ending: Ending): Next {
   if (limit) return { next: 'failed', code: 'BUDGET_EXHAUSTED', reason: limit }
   if (run.resets_at !== null) return { next: 'parked', at: run.resets_at, reason: `${failure} It goes on at ${iso(run.resets_at)}.` }
   if (work.problem) return { next: 'failed', code: null, reason: work.problem }
+  if (ending.sentBack) return { next: 'recalled' }
   const commits = `${counted(work.ahead, 'commit')}${work.dirty ? ` and ${counted(work.dirty, 'changed file')} that it did not commit` : ''}`
   if (run.ok === 1 && ending.duty) return { next: 'succeeded' }
   if (run.ok === 1) {

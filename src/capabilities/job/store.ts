@@ -68,7 +68,7 @@ export interface RunRow {
   paused: number
   heard_at: number
   stop_asked: string | null
-  /** It asked for review, and gets a moment to end by itself. */
+  /** The round that it asked for; 1 of one that only reviews or leads, and has done so. It gets a moment to end by itself. 0: none. */
   reported: number
   failure: string | null
   resets_at: number | null

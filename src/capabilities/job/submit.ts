@@ -7,13 +7,14 @@ import { defineTool, type LookContext, type RunContext } from '../../kernel/tool
 import { APPROVALS } from '../../ports/harness.ts'
 import { nextNumber } from '../handle.ts'
 import { JobId, RepoId, TaskId } from '../ids.ts'
+import { defaultProgram, programFor, unnamedProgram } from '../programs.ts'
 import { projectStore } from '../project/index.ts'
 import { handleOf, requireTask, requireUnblocked, type TaskRow } from '../task/index.ts'
-import { planWork, workOf } from '../work/index.ts'
+import { planWork, requireRepoThere, workOf } from '../work/index.ts'
 import { admit, cancelJob, over } from './admission.ts'
 import { approvalsFor, cannotAsk } from './approvals.ts'
 import { allowance, allowanceOf, unmetered } from './budget.ts'
-import { aboutJob, aboutRun, askToStop, type JobArguments, jobHandle, notAuto } from './rules.ts'
+import { aboutJob, aboutRun, askToStop, isInReview, type JobArguments, jobHandle, notAuto } from './rules.ts'
 import { ACTIONS, Action, type ActionName, JobView, jobSubmitted, Limits, runInput } from './schema.ts'
 import { budgetStore, type JobRow, jobStore, type RunRow, runStore } from './store.ts'
 import { jobView } from './view.ts'
@@ -37,7 +38,9 @@ const Options = z.strictObject({
 
 /** Each belongs to some of the actions: ACTION_FACTS says which. */
 const Arguments = z.strictObject({
-  harness: text(40).optional().describe('How the agent program is driven; default: the setting runs.default_harness'),
+  harness: text(40)
+    .optional()
+    .describe('Which agent program; default: the setting runs.default_harness, else the only one that is installed and logged in'),
   model: text(100).optional(),
   repo_id: mention(RepoId).optional().describe('Needed when the project has several'),
   limits: Limits.optional().describe('What this job may use'),
@@ -100,6 +103,10 @@ export const actions = defineTool({
         available: z.boolean(),
         version: z.string().nullable(),
         install: z.string().nullable().describe('How to get it when it is not there'),
+        signed_in: z
+          .boolean()
+          .nullable()
+          .describe('Whether somebody is logged in to it here; null: nobody does, it is started only by its name'),
         meters: z.array(z.string()),
         can: z.array(z.string()),
       }),
@@ -118,13 +125,14 @@ export const actions = defineTool({
       harnesses.names().map(async (name) => {
         const harness = harnesses.get(name)
         if (!harness) throw new Error(`the harness ${name} is not there`)
-        const probed = await harness.probe()
+        const [probed, account] = await Promise.all([harness.probe(), harness.account?.()])
         return {
           name,
           title: harness.title,
           available: probed.found,
           version: probed.found ? probed.version : null,
           install: probed.found ? null : probed.install,
+          signed_in: account?.signedIn ?? null,
           meters: Object.keys(harness.meters),
           can: Object.entries(harness.can).flatMap(([what, can]) => (can ? [what] : [])),
         }
@@ -148,13 +156,16 @@ export const submit = defineTool({
     const wrong = misplaced(action, given) ?? notForAgents(ctx.principal, given)
     if (wrong) return wrong
     if (action === 'message_agent' || action === 'interrupt_agent') return (await hears(ctx, task_id, action)) ?? {}
-    return action === 'start_agent' ? lookAtHarness(ctx, task_id, given) : {}
+    const starts = action === 'start_agent'
+    const looked = starts ? (isInReview(await requireTask(ctx, task_id)) ?? (await lookAtHarness(ctx, task_id, given))) : {}
+    if (!(looked instanceof Refusal) && action !== 'stop_agent') await requireRepoThere(ctx, task_id, given.repo_id)
+    return looked
   },
-  async run(ctx, { task_id, action, ...given }, _looked: object) {
+  async run(ctx, { task_id, action, ...given }, looked: { harness?: string }) {
     const task = await requireTask(ctx, task_id)
     const refusal = notAuto(task)
     if (refusal) return refusal
-    const job = newJob(ctx, task, action, given, await nextNumber(ctx.tx, 'job'))
+    const job = newJob(ctx, task, action, { ...given, ...looked }, await nextNumber(ctx.tx, 'job'))
     const begun = await BEGIN[action](ctx, task, job)
     if (begun instanceof Refusal) return begun
     const now = (await jobStore(ctx.tx).find(job.id)) as JobRow
@@ -166,15 +177,18 @@ type Begin = (ctx: RunContext, task: TaskRow, job: JobRow) => Promise<Refusal | 
 
 const BEGIN: Record<ActionName, Begin> = {
   async start_agent(ctx, task, job) {
-    const busy = await isBusy(ctx, task)
-    if (busy) return busy
+    const notNow = (await isBusy(ctx, task)) ?? isInReview(task)
+    if (notNow) return notNow
+    const given = JSON.parse(job.arguments) as JobArguments
+    const harness = given.harness ?? defaultProgram(ctx)
+    if (!harness) return unnamedProgram()
     if (task.status === 'BACKLOG') await requireUnblocked(ctx, task)
-    return queue(ctx, task, job)
+    return queue(ctx, task, { ...job, arguments: JSON.stringify({ ...given, harness }) })
   },
 
   async resume_agent(ctx, task, job) {
-    const busy = await isBusy(ctx, task)
-    if (busy) return busy
+    const notNow = (await isBusy(ctx, task)) ?? isInReview(task)
+    if (notNow) return notNow
     const last = (await runStore(ctx.tx).ofTask(task.id, undefined, 50)).find((run) => run.kind === 'agent')
     if (!last) {
       return refuse('INVALID_AGENT_STATE', `No agent has worked on ${handleOf(task)} yet.`, {
@@ -244,7 +258,7 @@ export async function beginWork(
   const refusal = notAuto(task)
   if (refusal) return refusal
   const job = newJob(ctx, task, action, taken, await nextNumber(ctx.tx, 'job'))
-  return (await BEGIN[action](ctx, task, job)) ?? job
+  return (await BEGIN[action](ctx, task, job)) ?? ((await jobStore(ctx.tx).find(job.id)) as JobRow)
 }
 
 async function say(ctx: RunContext, task: TaskRow, job: JobRow): Promise<Refusal | undefined> {
@@ -345,12 +359,11 @@ async function hears(ctx: LookContext, taskId: string, action: 'message_agent' |
 }
 
 /** What cannot work is said now, and not when its turn comes. */
-async function lookAtHarness(ctx: LookContext, taskId: string, given: z.output<typeof Arguments>) {
-  const { harnesses } = ctx.ports
-  const name = given.harness ?? ctx.setting<string>('runs.default_harness')
-  const harness = harnesses.get(name)
-  if (!harness) return refuse('INVALID_INPUT', `There is no harness "${name}".`, { suggestions: harnesses.names() })
+async function lookAtHarness(ctx: LookContext, taskId: string, given: z.output<typeof Arguments>): Promise<Refusal | { harness: string }> {
   const { approvals, ...own } = given.options ?? {}
+  const harness = await programFor(ctx, given.harness, own)
+  if (harness instanceof Refusal) return harness
+  const { name } = harness
   const options = harness.options.safeParse(own)
   if (!options.success) {
     const [issue] = options.error.issues
@@ -359,10 +372,7 @@ async function lookAtHarness(ctx: LookContext, taskId: string, given: z.output<t
   }
   const unasked = cannotAsk(harness, approvalsFor(ctx, name, approvals))
   if (unasked) return unasked
-  const found = await harness.probe(options.data)
-  if (!found.found)
-    return refuse('INVALID_INPUT', `${harness.title} cannot be used here: ${found.why}`, { hint: `Install it: ${found.install}` })
   const task = await requireTask(ctx, taskId)
   const budgets = [await budgetStore(ctx.view).of(task.id), await budgetStore(ctx.view).of(task.project_id)]
-  return unmetered(harness, Object.assign(allowanceOf(given.limits), ...budgets)) ?? {}
+  return unmetered(harness, Object.assign(allowanceOf(given.limits), ...budgets)) ?? { harness: name }
 }

@@ -4,7 +4,7 @@ import { iso, isoOrNull } from '../../kernel/schema.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import type { LookContext } from '../../kernel/tool.ts'
 import { shownLimits } from './budget.ts'
-import { jobHandle } from './rules.ts'
+import { type JobArguments, jobHandle } from './rules.ts'
 import { type JobView, MICROS, type RunView } from './schema.ts'
 import { type JobRow, jobStore, type RunRow } from './store.ts'
 import '../../ports/harness.ts'
@@ -23,6 +23,7 @@ export async function jobView(view: Tx, job: JobRow, now: number): Promise<z.out
     handle: jobHandle(job),
     task_id,
     action,
+    harness: (JSON.parse(job.arguments) as JobArguments).harness ?? null,
     state,
     code: pending ? 'START_PENDING' : job.code,
     reason: pending ? (job.reason ?? 'It waits for a free place.') : job.reason,

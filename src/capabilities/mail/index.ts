@@ -63,6 +63,7 @@ export const mail = defineCapability({
   resources: [{ uri: 'signalbox://inbox', name: 'inbox', description: 'Your unread letters', tool: 'mail_inbox' }],
 })
 
+export { callFor } from './calls.ts'
 export { presenceChanged, type Wake, wakers } from './notice.ts'
 export { HUMAN, mailSent, SYSTEM_SENDER } from './schema.ts'
 export { type Letter, sendLetter } from './send.ts'

@@ -156,25 +156,12 @@ describe('a letter', () => {
     expect(await app.owner.refused('mail_reply', { mail_id, body: 'Too late.' })).toMatchObject({ code: 'INVALID_AGENT_STATE' })
   })
 
-  test('[M12] is not sent twice within a minute', async ({ app }) => {
+  test('[M12] with the same text as before is sent: nothing shows that it is a repetition', async ({ app }) => {
     const { ann, bob } = await annAndBob(app)
-    const { mail_id } = await ann.call('mail_send', letter({ to_agent_id: bob.id }))
-    expect(await ann.refused('mail_send', letter({ to_agent_id: bob.id }))).toMatchObject({ code: 'ALREADY_EXISTS', details: { mail_id } })
-    expect((await ann.refused('mail_send', letter({ to_role: 'worker' }))).code).toBe('ALREADY_EXISTS')
-    for (const other of [
-      letter({ to_agent_id: bob.id, body: 'Another' }),
-      letter({ to_agent_id: bob.id, subject: 'Other' }),
-      letter({ to_human: true }),
-    ])
-      await ann.call('mail_send', other)
-    await app.owner.call('mail_send', letter({ to_agent_id: bob.id }))
-    await app.app.engine.write(async (tx) => {
-      await tables<{ letters: { created_at: number } }>(tx)
-        .updateTable('letters')
-        .set({ created_at: Date.now() - 61_000 })
-        .execute()
-    })
-    await ann.call('mail_send', letter({ to_agent_id: bob.id }))
+    for (const sender of [app.owner, ann]) for (const _ of [1, 2]) await sender.call('mail_send', letter({ to_agent_id: bob.id }))
+    const { letters } = await bob.call('mail_inbox')
+    for (const _ of [1, 2]) await bob.call('mail_reply', { mail_id: letters[0].id, body: 'Yes.' })
+    expect([letters.length, (await ann.call('mail_inbox')).letters.length]).toEqual([4, 2])
   })
 
   test('[M11] comes from a token at a limited rate, also over a restart', async ({ app }) => {
@@ -195,13 +182,10 @@ describe('a letter', () => {
     expect(await stored(app)).toHaveLength(4)
   })
 
-  test('[M11] that is refused costs nothing, and one to many more than a burst can be sent', async ({ app }) => {
+  test('[M11] to many more than a burst can be sent', async ({ app }) => {
     await app.owner.call('setting_update', { key: 'mail.per_minute', value: 1 })
     await app.owner.call('setting_update', { key: 'mail.burst', value: 2 })
-    const { ann, bob, project_id } = await annAndBob(app)
-    await ann.call('mail_send', letter({ to_agent_id: bob.id }))
-    await ann.refused('mail_send', letter({ to_agent_id: bob.id }))
-    await ann.call('mail_send', letter({ to_agent_id: bob.id, body: 'Second' }))
+    const { project_id } = await annAndBob(app)
     for (const name of ['Cay', 'Dan']) await app.agent('worker', { name, project_id })
     expect((await app.owner.call('mail_send', letter({ to_role: 'worker', project_id }))).mail_ids).toHaveLength(4)
     expect((await app.owner.refused('mail_send', letter({ to_human: true }))).code).toBe('RATE_LIMITED')

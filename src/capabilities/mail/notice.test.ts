@@ -4,7 +4,8 @@ import type { Harness } from '../../ports/harness.ts'
 import type { Notifier } from '../../ports/notifier.ts'
 import { Caller, openTestApp } from '../../testing/app.ts'
 import { QUICK } from '../../testing/effects.ts'
-import { FakeGit, FakeRunner, fakeHarness, harnessesOf } from '../../testing/fakes/runs.ts'
+import { FakeGit } from '../../testing/fakes/git.ts'
+import { FakeRunner, fakeHarness, harnessesOf } from '../../testing/fakes/runs.ts'
 import { deferred, until } from '../../testing/signals.ts'
 import { wakers } from './index.ts'
 
@@ -94,6 +95,38 @@ describe('an agent that works', () => {
     expect(app.told()[1]).toContain('you have 2 unread letters, from ann')
     await app.settled()
     expect(app.told()).toHaveLength(2)
+  })
+
+  test('[M12] one run that writes the same to the same receiver again within a minute repeats itself, and is told so', async () => {
+    const app = await atWork()
+    const itself = app.agentItself(app.run)
+    const to = letter({ to_agent_id: app.ann.id })
+    const { mail_id } = await itself.call('mail_send', to)
+    expect(await itself.refused('mail_send', to)).toMatchObject({ code: 'ALREADY_EXISTS', details: { mail_id } })
+    for (const other of [{ ...to, body: 'Another' }, { ...to, subject: 'Other' }, letter({ to_human: true })])
+      await itself.call('mail_send', other)
+    // A person in its name is not the run.
+    await app.owner.call('mail_send', to, { actFor: app.agent_id })
+    await app.over(app.run)
+    const next = await app.start()
+    await app.agentItself(next.id).call('mail_send', to)
+    await app.app.engine.write(async (tx) => {
+      await tables<{ letters: { created_at: number } }>(tx)
+        .updateTable('letters')
+        .set({ created_at: Date.now() - 61_000 })
+        .execute()
+    })
+    await app.agentItself(next.id).call('mail_send', to)
+  })
+
+  test('[M11] one that is refused costs nothing', async () => {
+    const app = await atWork({}, { 'mail.per_minute': 1, 'mail.burst': 2 })
+    const itself = app.agentItself(app.run)
+    const to = letter({ to_agent_id: app.ann.id })
+    await itself.call('mail_send', to)
+    expect((await itself.refused('mail_send', to)).code).toBe('ALREADY_EXISTS')
+    await itself.call('mail_send', { ...to, body: 'Second' })
+    expect((await itself.refused('mail_send', { ...to, body: 'Third' })).code).toBe('RATE_LIMITED')
   })
 
   test('[M13] several letters while it was just told are one more notice', async () => {

@@ -2,6 +2,7 @@ import { type Refusal, refuse } from '../../kernel/error.ts'
 import type { Principal } from '../../kernel/policy.ts'
 import type { RunContext } from '../../kernel/tool.ts'
 import { hashOf } from '../agent/index.ts'
+import { presenceOf } from '../job/index.ts'
 import { HUMAN } from './schema.ts'
 import { type LetterRow, mailStore } from './store.ts'
 
@@ -49,8 +50,11 @@ export async function requireRoom({ tx, principal, now, setting }: RunContext, l
   })
 }
 
+/** Only a run proves that it is a repetition: a person, or an agent in a window of its own, may have a reason to write it again. */
 export async function requireNew(ctx: RunContext, fingerprint: string, to: () => Promise<string>): Promise<void> {
-  const first = await mailStore(ctx.tx).alike(fingerprint, ctx.now - MINUTE_MS)
+  const run = await callingRun(ctx)
+  if (!run) return
+  const first = await mailStore(ctx.tx).alike(fingerprint, Math.max(run.created_at, ctx.now - MINUTE_MS))
   if (!first) return
   throw refuse(
     'ALREADY_EXISTS',
@@ -60,4 +64,10 @@ export async function requireNew(ctx: RunContext, fingerprint: string, to: () =>
       details: { mail_id: first.id },
     },
   )
+}
+
+/** By its token, which is of this run alone. */
+async function callingRun({ tx, principal }: RunContext) {
+  const run = principal.kind === 'agent' ? (await presenceOf(tx, principal.id))?.run : undefined
+  return run && run.token_id !== null && run.token_id === principal.tokenId ? run : undefined
 }

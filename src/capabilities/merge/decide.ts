@@ -1,19 +1,23 @@
 import { z } from 'zod'
 import { Refusal, refuse } from '../../kernel/error.ts'
 import { text } from '../../kernel/schema.ts'
+import type { Tx } from '../../kernel/storage.ts'
 import { defineTool, type LookContext, type RunContext, type WatchContext } from '../../kernel/tool.ts'
 import { TaskId } from '../ids.ts'
+import { projectStore } from '../project/index.ts'
 import { feedbackStore, keepCommit, prStore, prUrl, type ReviewRow, reviewStore } from '../review/index.ts'
 import { about, Body, handleOf, isDuty, requireTask, reviewedBy, type TaskRow } from '../task/index.ts'
-import { placeOf, workOf } from '../work/index.ts'
+import { Elsewhere, placeOf, workOf } from '../work/index.ts'
 import { enterLine } from './line.ts'
 import { back, checkMayDecide, currentRound, isReviewerOf } from './rules.ts'
 import { Decision, ENDS, lineHeld, reviewDecided } from './schema.ts'
 import { MERGE_STATES, type MergeRow, mergeStore } from './store.ts'
+import { behindWords, lastLines } from './words.ts'
 import '../../ports/daemon.ts'
 
 const MERGE_MS = 120_000
 
+const Behind = z.int().describe('How many commits the branch itself is behind what landed; repo_sync brings it up')
 const Commit = text(64).optional().describe('What you have read: nothing else is approved. Needed when commits came after it was handed in')
 
 const Decided = z.strictObject({
@@ -40,12 +44,16 @@ export const decide = defineTool({
     merge_commit: z.string().nullable(),
     conflicts: z.array(z.string()),
     rebase_requests: z.int(),
+    behind: Behind,
+    log: z.string().nullable().describe('The last 40 lines of what the checks printed, when they failed'),
     pr_url: z.string().nullable(),
     message: z.string(),
+    resume: z.boolean().describe('It is on its way: the same call with the same idempotency_key waits on'),
     cursor: z.string().describe('Where to go on waiting with event_wait'),
   }),
   example: { task_id: 'T-1', decision: 'request_changes', feedback: 'A wrong passkey is not refused yet.' },
   impact: 'write',
+  outcome: ({ status }) => (status === 'pending' ? status : status === 'merged' || status === 'changes_requested' ? 'done' : 'failed'),
   // A reviewer is no operator, and what it reviews is not its own task: checkMayDecide says who may.
   profile: 'pair_worker',
   scope: 'open',
@@ -71,7 +79,15 @@ export const submit = defineTool({
   description:
     'Approve work that was handed in, and return at once; merge_status shows where it is. review_decide does the same and waits.',
   input: z.strictObject({ task_id: TaskId, commit: Commit }),
-  output: z.strictObject({ merge_id: z.string(), task_id: TaskId, review_id: z.string(), target: z.string(), state: z.enum(MERGE_STATES) }),
+  output: z.strictObject({
+    merge_id: z.string(),
+    task_id: TaskId,
+    review_id: z.string(),
+    target: z.string(),
+    state: z.enum(MERGE_STATES),
+    behind: Behind,
+    message: z.string(),
+  }),
   example: { task_id: 'T-1' },
   impact: 'write',
   profile: 'operator',
@@ -81,9 +97,25 @@ export const submit = defineTool({
     if (handedIn instanceof Refusal) return handedIn
     const merge = await approve(ctx, handedIn.task, handedIn.round, head, commit)
     if (merge instanceof Refusal) return merge
-    return { merge_id: merge.id, task_id: merge.task_id, review_id: merge.review_id, target: merge.target, state: merge.state }
+    const { behind, words } = await followed(ctx.tx, merge)
+    const message = [`It is in the merge line of ${merge.target}; merge_status shows where.`, words].filter(Boolean).join(' ')
+    return {
+      merge_id: merge.id,
+      task_id: merge.task_id,
+      review_id: merge.review_id,
+      target: merge.target,
+      state: merge.state,
+      behind,
+      message,
+    }
   },
 })
+
+/** Whether the branch itself has what landed, and what to do when it does not. */
+async function followed(tx: Tx, { repo_id, target }: MergeRow): Promise<{ behind: number; words: string }> {
+  const [line, repo] = [await mergeStore(tx).line(repo_id, target), await projectStore(tx).repo(repo_id)]
+  return { behind: line?.behind ?? 0, words: line ? behindWords(line, repo?.handle ?? repo_id) : '' }
+}
 
 /** The round that the caller may decide about. */
 export async function toDecide(ctx: RunContext, task_id: string | undefined): Promise<{ task: TaskRow; round: ReviewRow } | Refusal> {
@@ -107,9 +139,16 @@ export async function headOf(ctx: LookContext, taskId: string): Promise<{ head: 
   const { role, scope } = ctx.principal
   if (role === 'reviewer' && scope.task) return { head: (await workOf(ctx.view, scope.task))?.base_commit ?? null }
   const work = await workOf(ctx.view, taskId)
-  const place = work && (await placeOf(ctx.view, work))
-  if (!place || !work.base_commit) return { head: null }
-  return { head: (await ctx.ports.git.state(place, work.base_commit)).head }
+  if (!work?.base_commit) return { head: null }
+  try {
+    const place = await placeOf(ctx, work)
+    return { head: place ? (await ctx.ports.git.state(place, work.base_commit)).head : null }
+  } catch (error) {
+    // Only the host that has it sees what was committed since. What was handed in is known, and is what would be merged.
+    const handedIn = error instanceof Elsewhere ? (await reviewStore(ctx.view).ofTask(taskId)).at(-1)?.handed_in : undefined
+    if (!handedIn) throw error
+    return { head: handedIn }
+  }
 }
 
 export async function approve(
@@ -156,7 +195,11 @@ function another(task: TaskRow, { handed_in }: ReviewRow, head: string, wanted: 
 async function sendBack(ctx: RunContext, task: TaskRow, round: ReviewRow, feedback: string | undefined): Promise<Refusal | undefined> {
   if (!feedback) return refuse('INVALID_INPUT', 'What is to be changed? Give feedback.')
   if (round.decision === 'approve' && round.outcome === null)
-    return refuse('CONFLICT', `${handleOf(task)} was approved, and is being merged.`, { hint: 'Write another task for what is missing.' })
+    return refuse('CONFLICT', `${handleOf(task)} was approved, and is being merged.`, {
+      hint: 'Take it out of the merge line first, or write another task for what is missing.',
+      next_tool: 'merge_cancel',
+      next_arguments: { task_id: handleOf(task) },
+    })
   const decided = {
     decision: 'request_changes',
     decided_by: ctx.principal.id,
@@ -180,7 +223,7 @@ async function outcome(ctx: WatchContext, task_id: string, decision: z.output<ty
   const until = performance.now() + MERGE_MS
   const pr = await prStore(ctx.view).ofTask(task_id)
   const same = { task_id, review_id, decision, pr_url: pr ? prUrl(pr, await ctx.ports.daemon.address()) : null }
-  const none = { merged: false, merge_commit: null, conflicts: [], rebase_requests: 0, merge_id: null }
+  const none = { merged: false, merge_commit: null, conflicts: [], rebase_requests: 0, behind: 0, log: null, resume: false, merge_id: null }
   let cursor = await ctx.cursor()
   if (decision === 'request_changes')
     return {
@@ -195,10 +238,12 @@ async function outcome(ctx: WatchContext, task_id: string, decision: z.output<ty
     if (!merge) throw new Error(`the merge of ${review_id} is not there`)
     const filter = { subject: merge.id, types: ENDS }
     const [end] = await ctx.recent(undefined, filter, 1)
-    const told = { ...same, ...none, merge_id: merge.id, cursor }
+    const { behind, words } = await followed(ctx.view, merge)
+    const told = { ...same, ...none, merge_id: merge.id, behind, log: lastLines(merge.log), cursor }
     if (merge.state === 'landed') {
       const rebase_requests = Number(end?.data.rebase_requests ?? 0)
-      const message = merge.reason ?? `PR merged successfully. ${rebase_requests} rebase requests sent.`
+      const landed = merge.reason ?? `PR merged successfully. ${rebase_requests} rebase requests sent.`
+      const message = [landed, words].filter(Boolean).join(' ')
       return { ...told, status: 'merged' as const, merged: true, merge_commit: merge.built, rebase_requests, message }
     }
     if (merge.state === 'conflict') {
@@ -221,6 +266,7 @@ async function outcome(ctx: WatchContext, task_id: string, decision: z.output<ty
       return {
         ...told,
         status: 'pending' as const,
+        resume: true,
         message: 'It is in the merge line; merge_status shows where, merge.landed tells when it is in.',
       }
     cursor = waited.events.at(-1)?.cursor ?? cursor

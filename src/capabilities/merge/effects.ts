@@ -1,15 +1,15 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { defineEffect, type EffectContext } from '../../kernel/effect.ts'
-import { GitRefusal, type LineOf, MERGE_METHODS, type MergeMethod } from '../../ports/git.ts'
+import { type Build, GitRefusal, type LineOf, type MergeMethod } from '../../ports/git.ts'
 import { projectStore, type RepoRow } from '../project/index.ts'
 import { reviewStore } from '../review/index.ts'
 import { handleOf, taskStore } from '../task/index.ts'
-import { workOf } from '../work/index.ts'
-import { runChecks, type Verdict } from './checks.ts'
+import { madeElsewhere, workOf } from '../work/index.ts'
+import { endChecks, runChecks, type Verdict } from './checks.ts'
 import { nextInLine } from './order.ts'
 import { knownHeads, type Line, lineHeadOf, lineNow, lineOf, movedElsewhere } from './stands.ts'
-import { type MergeRow, mergeStore } from './store.ts'
+import { isOpen, type MergeRow, mergeStore } from './store.ts'
 import { named } from './words.ts'
 
 /** Daemons that are killed in the middle of it do not count. */
@@ -17,32 +17,38 @@ const ATTEMPTS = 100
 /** What git refuses so often is told; a lock that somebody holds may be free by then. */
 const REFUSALS = 4
 const MOST_FILES = 100
-/** A base that moves while the checks run is checked again; so often in a row, then the line takes a breath. */
-const MOST_MOVES = 20
+/** What changes while the checks run has them run again; so often in a row, then the line takes a breath. */
+const MOST_LOOKS = 20
 /** A check that fails is asked once more: one that is red by chance blames nobody. */
 const TRIES = 2
+/** So many of the last that were taken out of a line may have left something running. */
+const MOST_LEFT = 20
 
 export const queueOf = (repo: string, target: string) => `line:${repo}:${target}`
 
 /** Works off one line: builds, checks and lands one after the other, until none waits or the line is held. */
 export const workOffLine = defineEffect({
   type: 'line.work',
-  payload: z.strictObject({ repo_id: z.string(), target: z.string(), checks_minutes: z.number(), method: z.enum(MERGE_METHODS) }),
+  // Not strict: what an older version has enqueued says more.
+  payload: z.object({ repo_id: z.string(), target: z.string() }),
   attempts: ATTEMPTS,
   // Each step knows its earlier self: by the row, the trailers of the commit, and the name of the check.
   recognise: async () => 'not_done',
-  async do(ctx, { repo_id, target, checks_minutes, method }) {
+  async do(ctx, { repo_id, target }) {
+    const store = mergeStore(ctx.view)
+    // A daemon that was killed may have had no time to end them.
+    await endChecks(ctx, (await store.withdrawn(repo_id, target, MOST_LEFT)).flatMap(checkNamesOf))
     for (;;) {
-      const store = mergeStore(ctx.view)
       if ((await store.line(repo_id, target))?.held) return
       const merge = nextInLine(await store.inLine(repo_id, target))
       if (!merge) return
       const repo = await projectStore(ctx.view).repo(repo_id)
       if (!repo) throw new Error(`the repository ${repo_id} is not there`)
       try {
-        await new Passage(ctx, repo, merge, { timeoutMs: checks_minutes * 60_000, method }).go()
+        await new Passage(ctx, repo, merge).go()
       } catch (error) {
-        if (!(error instanceof GitRefusal) || (error.reason === 'busy' && ctx.attempt < REFUSALS)) throw error
+        const passes = error instanceof GitRefusal && error.reason === 'busy' && ctx.attempt < REFUSALS
+        if (!(error instanceof GitRefusal) || passes || (await isElsewhere(ctx, merge))) throw error
         const told = { merge_id: merge.id, reason: error.message.slice(0, 2_000) }
         // Of no use to the next either: the repository has lost something.
         if (error.reason === 'damaged') await ctx.report('line_hold', { ...told, log: null })
@@ -51,6 +57,12 @@ export const workOffLine = defineEffect({
     }
   },
 })
+
+/** On the host that has the work git may find what it did not find here. */
+async function isElsewhere(ctx: EffectContext, { task_id }: MergeRow): Promise<boolean> {
+  const work = await workOf(ctx.view, task_id)
+  return work !== undefined && madeElsewhere(ctx, work)
+}
 
 export const followQueue = (repo: string, target: string) => `follow:${repo}:${target}`
 
@@ -63,24 +75,27 @@ export const followLine = defineEffect({
   async do(ctx, { repo_id, target, request }) {
     const repo = await projectStore(ctx.view).repo(repo_id)
     const line = await mergeStore(ctx.view).line(repo_id, target)
-    if (!repo || !line) return
-    const followed = await follow(ctx, repo, line)
+    if (!repo || repo.removed_from !== null || !line) return
+    const followed = await follow(ctx, repo, line, 'with what people committed')
     const head = (await ctx.ports.git.inspect(repo.path))?.head ?? null
     await ctx.report('line_follows', { repo_id, target, request, head, ...followed })
   },
 })
 
 /** What has landed has landed, whatever keeps the branch from following it. */
-async function follow(ctx: EffectContext, repo: RepoRow, line: Line): Promise<{ behind: number; reason: string | null }> {
+async function follow(
+  ctx: EffectContext,
+  repo: RepoRow,
+  line: Line,
+  how?: 'with what people committed',
+): Promise<{ behind: number; reason: string | null }> {
   try {
-    const { git } = ctx.ports
-    let followed = await git.follow({ ...lineOf(repo, line), known: await knownHeads(ctx.view, repo, line) })
-    // What people committed after the last landing is taken in now: else branch and line stay apart until something else lands.
-    if (followed.state === 'behind' && (followed.why === 'moved' || followed.why === 'foreign')) {
-      const at = await lineNow(ctx, repo, line)
-      if (at.state === 'foreign')
-        return { behind: followed.by, reason: movedElsewhere({ ...line, head: await lineHeadOf(ctx.view, repo.id, line.target) }, at.head) }
-      if (at.state === 'ready') followed = await git.follow({ ...lineOf(repo, line), known: [at.head] })
+    // Else branch and line would stay apart until something else lands.
+    const at = how && (await lineNow(ctx, repo, line))
+    const followed = await ctx.ports.git.follow({ ...lineOf(repo, line), known: await knownHeads(ctx.view, line) })
+    if (at?.state === 'foreign') {
+      const head = await lineHeadOf(ctx.view, repo.id, line.target)
+      return { behind: followed.state === 'even' ? 0 : followed.by, reason: movedElsewhere({ ...line, head }, at.head) }
     }
     return followed.state === 'even' ? { behind: 0, reason: null } : { behind: followed.by, reason: followed.message.slice(0, 2_000) }
   } catch (error) {
@@ -89,124 +104,129 @@ async function follow(ctx: EffectContext, repo: RepoRow, line: Line): Promise<{ 
   }
 }
 
+interface Wanted {
+  merge: MergeRow
+  /** What the commit says. */
+  said: Pick<Build, 'message' | 'trailers'>
+  /** The command that has to pass. */
+  checks: string | null
+}
+
+function checkNamesOf({ id, built, built_on }: MergeRow): string[] {
+  return [built, built_on].flatMap((commit) => (commit ? checkNames(id, commit) : []))
+}
+
+function checkNames(merge: string, commit: string): string[] {
+  return Array.from({ length: TRIES }, (_, tried) => `check-${merge}-${commit.slice(0, 12)}-${tried + 1}`)
+}
+
 /** One merge on its way through the line. */
 class Passage {
   readonly #ctx: EffectContext
   readonly #repo: RepoRow
   readonly #merge: MergeRow
   readonly #line: LineOf
-  readonly #how: { timeoutMs: number; method: MergeMethod }
 
-  constructor(ctx: EffectContext, repo: RepoRow, merge: MergeRow, how: { timeoutMs: number; method: MergeMethod }) {
+  constructor(ctx: EffectContext, repo: RepoRow, merge: MergeRow) {
     this.#ctx = ctx
     this.#repo = repo
     this.#merge = merge
     this.#line = lineOf(repo, merge)
-    this.#how = how
   }
 
   async go(): Promise<void> {
     const { git } = this.#ctx.ports
     const { task_id: keep, head_commit } = this.#merge
     const from = (await workOf(this.#ctx.view, this.#merge.task_id))?.base_commit ?? undefined
-    const said = await this.#said()
-    if (!said) return this.#withdraw()
-    for (let moves = 0; moves < MOST_MOVES; moves++) {
+    const method = await this.#ctx.setting<MergeMethod>('merge.method')
+    for (let looks = 0; looks < MOST_LOOKS; looks++) {
+      const wanted = await this.#wanted()
+      if (!wanted) return this.#withdraw()
       const at = await lineNow(this.#ctx, this.#repo, this.#merge)
       if (at.state === 'foreign') return
       if (at.state === 'apart') return this.#hold(apart(this.#line.target, at.files))
-      const before = this.#merge.state === 'checking' && this.#merge.built_on === at.head ? this.#merge.built : null
+      const { said, merge } = wanted
+      const before = merge.state === 'checking' && merge.built_on === at.head ? merge.built : null
       const built = before
         ? { result: 'built' as const, commit: before }
-        : await git.build({ line: this.#line, commit: head_commit, onto: at.head, from, keep, method: this.#how.method, ...said })
+        : await git.build({ line: this.#line, commit: head_commit, onto: at.head, from, keep, method, ...said })
       if (built.result === 'conflict') return this.#tell('merge_conflict', { files: built.files.slice(0, MOST_FILES) })
       if (built.result === 'nothing' || built.result === 'landed') await git.keep(this.#line.repo, keep, null)
-      if (built.result === 'nothing') return this.#landed(at.head, false)
-      if (built.result === 'landed') return this.#landed(built.commit, true)
-      if (!before) await this.#stopEarlier()
+      if (built.result === 'nothing') return this.#landed({ commit: at.head, head: at.head, moved: false }, null)
+      if (built.result === 'landed') return this.#landed({ commit: built.commit, head: at.head, moved: true }, wanted.checks)
+      if (!before) await endChecks(this.#ctx, checkNamesOf(merge))
       if (!before) await this.#tell('merge_built', { on: at.head, commit: built.commit })
-      const red = await this.#check(built.commit, at.head)
+      const red = wanted.checks === null ? undefined : await this.#check(wanted.checks, built.commit, at.head)
       if (red === 'held') return
+      if (red === 'stale') continue
       if (red) return this.#tell('merge_red', { reason: red.reason, log: red.log })
-      // Closed, deleted or moved while the checks ran: it is wanted no more.
-      if (!(await this.#said())) return this.#withdraw()
-      if (this.#repo.checks) await this.#tell('merge_passed', { commit: built.commit, checks: this.#repo.checks })
-      if (await git.land(this.#line, at.head, built.commit, keep)) return this.#landed(built.commit, true)
+      // Taken out, closed, deleted or moved while the checks ran: it is wanted no more.
+      if (!(await this.#wanted())) return this.#withdraw()
+      if (!(await this.#passed(built.commit, wanted.checks))) return this.#withdraw()
+      if (await git.land(this.#line, at.head, built.commit, keep))
+        return this.#landed({ commit: built.commit, head: built.commit, moved: true }, wanted.checks)
     }
-    throw new Error(`${this.#line.target} was moved ${MOST_MOVES} times while this was checked.`)
+    throw new Error(`${this.#line.target} or its checks were changed ${MOST_LOOKS} times while this was checked.`)
   }
 
   #withdraw(): Promise<void> {
     return this.#tell('merge_withdrawn', { reason: 'The task is no longer to be merged.' })
   }
 
+  async #passed(commit: string, checks: string | null): Promise<boolean> {
+    const { lands } = await this.#ctx.report('merge_passed', { merge_id: this.#merge.id, commit, checks })
+    return lands === true
+  }
+
   /** Told when the branch itself has it too, as far as it can: whoever hears that it has landed looks for it there. */
-  async #landed(commit: string, moved: boolean): Promise<void> {
+  async #landed(what: { commit: string; head: string; moved: boolean }, checked: string | null): Promise<void> {
     const { behind, reason } = await follow(this.#ctx, this.#repo, this.#merge)
-    const checked = moved ? (this.#repo.checks ?? null) : null
-    await this.#tell('merge_landed', { commit, moved, checked, behind, behind_reason: reason })
+    await this.#tell('merge_landed', { ...what, checked, behind, behind_reason: reason })
   }
 
   /** Undefined when it may land. */
-  async #check(commit: string, base: string): Promise<Verdict | 'held' | undefined> {
-    const { checks } = this.#repo
-    if (!checks) return undefined
+  async #check(command: string, commit: string, base: string): Promise<Verdict | 'held' | 'stale' | undefined> {
     const line = await mergeStore(this.#ctx.view).line(this.#repo.id, this.#line.target)
     // Cut off before it landed: they have passed.
-    if (line?.green === commit && line.green_by === checks) return undefined
-    const verdict = await this.#verdict(checks, commit)
+    if (line?.green === commit && line.green_by === command) return undefined
+    const verdict = await this.#verdict(command, commit)
+    if (verdict === 'stale') return verdict
     if (verdict.green) return undefined
     // Whoever lands on a tree that was red before is not to blame for it.
-    if (line?.green !== base || line.green_by !== checks) {
-      const alone = await this.#verdict(checks, base)
-      if (!alone.green) {
-        await this.#hold(`The checks fail on ${this.#line.target} itself, without anything that waits: ${alone.reason}`, alone.log)
-        return 'held'
-      }
-    }
-    return verdict
+    if (line?.green === base && line.green_by === command) return verdict
+    const alone = await this.#verdict(command, base)
+    if (alone === 'stale') return alone
+    if (alone.green) return verdict
+    await this.#hold(`The checks fail on ${this.#line.target} itself, without anything that waits: ${alone.reason}`, alone.log)
+    return 'held'
   }
 
-  async #verdict(command: string, commit: string): Promise<Verdict> {
+  async #verdict(command: string, commit: string): Promise<Verdict | 'stale'> {
     const { git, runner } = this.#ctx.ports
-    const names = this.#checkNames(commit)
-    let verdict: Verdict | undefined
+    const names = checkNames(this.#merge.id, commit)
+    let verdict: Verdict | 'stale' | undefined
     for (const name of names) {
-      if (verdict?.green) break
-      const { state } = await runner.look(name)
-      // One that a daemon before this one began is not to find its folder cleaned; each that begins finds the tree and nothing else.
-      const begun = state === 'running' || state === 'ended'
-      const cwd = begun ? undefined : (await git.scratch(this.#line.repo, scratchOf(this.#line.target), commit)).path
-      verdict = await runChecks(this.#ctx, { name, command, cwd, timeoutMs: this.#how.timeoutMs })
+      // Each that begins finds the tree and nothing else.
+      const cwd = async () => (await git.scratch(this.#line.repo, scratchOf(this.#line.target), commit)).path
+      const isWanted = async (asked: string) => (await this.#wanted())?.checks === asked
+      verdict = await runChecks(this.#ctx, { name, command, cwd, isWanted })
+      if (verdict === 'stale' || verdict.green) break
     }
     // Not before: whoever comes back after the first would take the second for it.
     for (const name of names) await runner.forget(name)
-    return verdict as Verdict
+    return verdict as Verdict | 'stale'
   }
 
-  #checkNames(commit: string): string[] {
-    return Array.from({ length: TRIES }, (_, tried) => `check-${this.#merge.id}-${commit.slice(0, 12)}-${tried + 1}`)
-  }
-
-  /** Checks of a tree that nobody asks about any more would go on in the folder of the next. */
-  async #stopEarlier(): Promise<void> {
-    const { runner } = this.#ctx.ports
-    const { built, built_on } = this.#merge
-    for (const name of [built, built_on].flatMap((commit) => (commit ? this.#checkNames(commit) : []))) {
-      const { state } = await runner.look(name)
-      if (state === 'absent') continue
-      if (state === 'running') await runner.stop(name, 'stopped', 0)
-      await runner.forget(name)
-    }
-  }
-
-  /** What the commit says; undefined when it is decided otherwise by now. */
-  async #said() {
-    const task = await taskStore(this.#ctx.view).find(this.#merge.task_id)
-    const review = await reviewStore(this.#ctx.view).find(this.#merge.review_id)
-    if (!task || !review || task.status !== 'REVIEW' || task.deleted_at !== null) return undefined
+  /** As it is now; undefined when it was taken out, or its task is no longer to be merged. */
+  async #wanted(): Promise<Wanted | undefined> {
+    const { view } = this.#ctx
+    const merge = await mergeStore(view).find(this.#merge.id)
+    const task = await taskStore(view).find(this.#merge.task_id)
+    const review = await reviewStore(view).find(this.#merge.review_id)
+    if (!merge || !isOpen(merge) || !task || !review || task.status !== 'REVIEW' || task.deleted_at !== null) return undefined
     const message = `${handleOf(task)} ${task.title}\n\n${review.summary}`
-    return { message, trailers: { 'Signalbox-Task': task.id, 'Signalbox-Review': review.id } }
+    const said = { message, trailers: { 'Signalbox-Task': task.id, 'Signalbox-Review': review.id } }
+    return { merge, said, checks: (await projectStore(view).repo(this.#repo.id))?.checks ?? null }
   }
 
   async #hold(reason: string, log?: string): Promise<void> {

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { defineCapability, setting } from '../../kernel/capability.ts'
 import { MERGE_METHODS } from '../../ports/git.ts'
 import { whereabouts } from '../task/index.ts'
+import { cancel } from './cancel.ts'
 import { decide, submit } from './decide.ts'
 import { followLine, workOffLine } from './effects.ts'
 import { retry, status } from './line.ts'
@@ -39,6 +40,7 @@ export const merge = defineCapability({
     createPr,
     status,
     retry,
+    cancel,
     syncRepo,
     rebaseWork,
     built,
@@ -91,6 +93,7 @@ export const merge = defineCapability({
 })
 
 export { reviewAttention } from './attention.ts'
+export { withdraw } from './cancel.ts'
 export { toDecide } from './decide.ts'
 export { back, checkMayDecide, isCurrent, isReviewerOf } from './rules.ts'
 export { reviewDecided } from './schema.ts'

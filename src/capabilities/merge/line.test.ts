@@ -104,6 +104,15 @@ describe('what lands', () => {
     expect(at.files('main')).toEqual(['a.txt', 'left.txt', 'other.txt'])
   })
 
+  test('[ML17] comes with what the checks printed last, when it is red or the branch itself is', async () => {
+    const at = await ground('seq 100; test ! -e red.txt')
+    const red = await at.handedIn('red.txt')
+    const lines = Array.from({ length: 40 }, (_, n) => `${n + 61}`).join('\n')
+    expect(await at.approve(red)).toMatchObject({ status: 'red', log: lines, resume: false })
+    at.commit(at.top, 'red.txt', 'x')
+    expect(await at.approve(await at.handedIn('one.txt'))).toMatchObject({ status: 'pending', log: lines, resume: false })
+  })
+
   test('[ML3] is asked once more when it is red, so that a check that fails by chance blames nobody', async () => {
     const at = await ground()
     const flag = join(at.app.folder, 'failed-once')
@@ -158,7 +167,8 @@ describe('what lands', () => {
     await at.approve(one)
     expect(existsSync(join(at.top, 'one.txt'))).toBe(true)
     writeFileSync(join(at.top, 'a.txt'), 'mine, not committed')
-    expect(await at.approve(two)).toMatchObject({ status: 'merged' })
+    const behindNow = expect.stringMatching(/main is 1 behind.*a\.txt.*repo_sync web/)
+    expect(await at.approve(two)).toMatchObject({ status: 'merged', behind: 1, message: behindNow })
     expect(existsSync(join(at.top, 'two.txt'))).toBe(false)
     expect(readFileSync(join(at.top, 'a.txt'), 'utf8')).toBe('mine, not committed')
     const behind = await at.line()
@@ -166,11 +176,15 @@ describe('what lands', () => {
     const sync = () => at.app.owner.call('repo_sync', { repo_id: at.repo })
     expect(await sync()).toMatchObject({ branches: [{ target: 'main', behind: 1 }], message: expect.stringContaining('main is 1 behind') })
     // Who begins now begins with what has landed, not with what the branch has.
-    const third = await at.begun('third')
+    const third = await at.handedIn('third.txt')
     expect(existsSync(join(third.path, 'two.txt'))).toBe(true)
+    expect(await at.app.owner.call('merge_submit', { task_id: third.task.id })).toMatchObject({ behind: 1, message: behindNow })
+    await until(async () => (await at.line()).waiting.length === 0)
     at.git(at.top, 'checkout', '-q', '--', 'a.txt')
     expect(await sync()).toMatchObject({ branches: [{ behind: 0, reason: null }], message: 'Everything is up to date.' })
     expect(existsSync(join(at.top, 'two.txt'))).toBe(true)
+    const fourth = await at.handedIn('fourth.txt')
+    expect(await at.approve(fourth)).toMatchObject({ behind: 0, message: expect.not.stringContaining('behind') })
     expect(await at.line()).toMatchObject({ behind: 0, behind_reason: null })
   })
 
@@ -263,27 +277,6 @@ describe('what lands', () => {
     expect((await at.line()).ended[0]).toMatchObject({ state: 'red' })
   })
 
-  test.for([
-    ['closed', 'task_close', { reason: 'Not needed' }],
-    ['deleted', 'task_delete', {}],
-    ['moved', 'task_move', { status: 'IN_PROGRESS' }],
-  ] as const)('[ML7] does not land when its task is %s while it is checked', async ([, tool, more]) => {
-    const at = await ground()
-    const [begun, go] = [deferred(), deferred()]
-    at.runner.beforeCheck = () => {
-      begun.resolve()
-      return go.promise
-    }
-    const work = await at.handedIn('one.txt')
-    await at.app.owner.call('merge_submit', { task_id: work.task.id })
-    await begun.promise
-    await at.app.owner.call(tool, { task_id: work.task.id, ...more })
-    go.resolve()
-    await until(async () => (await at.line()).waiting.length === 0)
-    expect((await at.line()).ended[0]).toMatchObject({ state: 'withdrawn' })
-    expect(at.files('main')).toEqual(['a.txt'])
-  })
-
   test('[ML14] goes back also when its checks print what no database stores', async () => {
     const at = await ground()
     await at.app.owner.call('repo_update', { repo_id: at.repo, checks: "test ! -e bad.txt || { printf 'a\\000b\\355c'; exit 1; }" })
@@ -317,6 +310,9 @@ describe('what lands', () => {
     await at.app.owner.call('repo_sync', { repo_id: at.repo })
     expect([at.files('main'), at.git(at.top, 'show', 'main:a.txt')]).toEqual([['a.txt', 'one.txt', 'two.txt'], 'mine again'])
     expect(at.git(at.top, 'rev-parse', 'main')).toBe(at.git(at.top, 'rev-parse', LINE))
+    at.git(at.top, 'commit', '-q', '--allow-empty', '-m', 'theirs alone')
+    await at.app.owner.call('repo_sync', { repo_id: at.repo })
+    expect(at.git(at.top, 'rev-parse', LINE)).toBe(at.git(at.top, 'rev-parse', 'main'))
   })
 
   test('[V7] is what was handed in: what was committed later is approved only by name', async () => {
@@ -336,6 +332,139 @@ describe('what lands', () => {
     expect(await at.approve(await at.handedIn('one.txt'))).toMatchObject({ status: 'merged' })
     rmSync(join(at.top, 'one.txt'))
     expect(at.runner.checks).toBe(0)
+  })
+})
+
+describe('checks that hang', () => {
+  const NEVER = new Promise<void>(() => {})
+
+  /** Work whose checks have begun and do not end. */
+  async function hanging(at: Ground, file = 'one.txt'): Promise<Work> {
+    const begun = deferred()
+    at.runner.beforeCheck = () => {
+      begun.resolve()
+      return NEVER
+    }
+    const work = await at.handedIn(file)
+    await at.app.owner.call('merge_submit', { task_id: work.task.id })
+    await begun.promise
+    at.runner.beforeCheck = () => {}
+    return work
+  }
+  const checksLeft = (at: Ground) => at.runner.living.filter((run) => run.startsWith('check-'))
+
+  test('[ML15] are ended by merge_cancel: the entry is out at once, the next one lands, and it can be decided anew', async () => {
+    const at = await ground()
+    const work = await hanging(at)
+    const next = await at.handedIn('two.txt')
+    await at.app.owner.call('merge_submit', { task_id: next.task.id })
+    const cancel = { task_id: work.task.id, reason: 'It hangs' }
+    expect(await at.app.owner.refused('merge_cancel', cancel, { actFor: work.worker })).toMatchObject({ code: 'PERMISSION_DENIED' })
+    expect(await at.app.owner.call('merge_cancel', cancel)).toMatchObject({
+      message: expect.stringContaining(`${work.task.handle} is out of the merge line`),
+    })
+    expect((await at.line()).ended).toMatchObject([{ handle: work.task.handle, state: 'withdrawn', reason: 'It hangs', can_retry: true }])
+    await until(async () => (await at.task(next)).status === 'DONE')
+    expect(checksLeft(at)).toEqual([])
+    expect(at.files('main')).toEqual(['a.txt', 'two.txt'])
+    expect(await at.task(work)).toMatchObject({ status: 'REVIEW', attention: 'human' })
+    expect(await at.app.owner.refused('merge_cancel', cancel)).toMatchObject({
+      code: 'CONFLICT',
+      message: expect.stringContaining('taken out'),
+    })
+    expect(await at.approve(work)).toMatchObject({ status: 'merged' })
+    expect(await at.app.owner.refused('merge_cancel', cancel)).toMatchObject({
+      code: 'CONFLICT',
+      message: expect.stringContaining('landed'),
+    })
+  })
+
+  test('[ML15] keep nobody from sending it back: the refusal names merge_cancel', async () => {
+    const at = await ground()
+    const work = await hanging(at)
+    const task_id = work.task.id
+    const back = { task_id, decision: 'request_changes', feedback: 'Mend the checks' }
+    const cancel = { next_tool: 'merge_cancel', next_arguments: { task_id: work.task.handle } }
+    expect(await at.app.owner.refused('review_decide', back)).toMatchObject({ code: 'CONFLICT', ...cancel })
+    expect(await at.app.owner.refused('merge_retry', { task_id })).toMatchObject({ code: 'CONFLICT', ...cancel })
+    await at.app.owner.call('merge_cancel', { task_id })
+    expect(await at.app.owner.call('review_decide', back)).toMatchObject({ status: 'changes_requested' })
+  })
+
+  test.for([
+    ['task_close', { reason: 'Not needed' }],
+    ['task_delete', {}],
+    ['review_abandon', { reason: 'Another way' }],
+    ['task_move', { status: 'IN_PROGRESS' }],
+  ] as const)('[ML7] are ended by %s, and not begun again', async ([tool, more]) => {
+    const at = await ground()
+    const work = await hanging(at)
+    await at.app.owner.call(tool, { task_id: work.task.id, ...more })
+    // Moved by hand it leaves the line at the next look at it, which is now.
+    if (tool !== 'task_move') expect((await at.line()).waiting).toEqual([])
+    await until(async () => !checksLeft(at).length && !(await at.line()).waiting.length)
+    expect((await at.line()).ended[0]).toMatchObject({ state: 'withdrawn' })
+    expect(await at.approve(await at.handedIn('two.txt'))).toMatchObject({ status: 'merged' })
+    expect(at.runner.checks).toBe(2)
+    expect(at.files('main')).toEqual(['a.txt', 'two.txt'])
+  })
+
+  test('[ML7] do not go on beside those of the next one when the daemon was killed before it had ended them', async () => {
+    const at = await ground()
+    const work = await hanging(at)
+    const stop = at.runner.stop
+    at.runner.stop = () => NEVER as never
+    await at.app.owner.call('merge_cancel', { task_id: work.task.id })
+    await at.app.reopen()
+    expect(checksLeft(at)).toHaveLength(1)
+    at.runner.stop = stop
+    expect(await at.approve(await at.handedIn('two.txt'))).toMatchObject({ status: 'merged' })
+    expect(checksLeft(at)).toEqual([])
+  })
+
+  test('[ML16] end when other checks are set, which are run in their place', async () => {
+    const at = await ground()
+    const work = await hanging(at)
+    await at.app.owner.call('repo_update', { repo_id: at.repo, checks: 'echo the new ones; exit 1' })
+    await until(async () => (await at.line()).held !== null)
+    expect((await at.line()).waiting[0].log).toContain('the new ones')
+    await at.app.owner.call('repo_update', { repo_id: at.repo, checks: null })
+    await at.app.owner.call('merge_retry', { repo_id: at.repo, target: 'main' })
+    await until(async () => (await at.task(work)).status === 'DONE')
+    expect(checksLeft(at)).toEqual([])
+  })
+
+  test('[ML16] end when other checks were set while the daemon was away', async () => {
+    const at = await ground()
+    const work = await hanging(at)
+    const [check] = checksLeft(at)
+    at.runner.kept.set(`${check}/check.json`, JSON.stringify({ command: 'what was set before', limit_ms: 1_800_000 }))
+    await at.app.reopen()
+    await until(async () => (await at.task(work)).status === 'DONE')
+    expect(checksLeft(at)).toEqual([])
+  })
+
+  test('[ML16] end at a limit that was set while they ran', async () => {
+    const at = await ground()
+    const work = await hanging(at)
+    at.runner.beforeCheck = () => NEVER
+    await at.app.owner.call('setting_update', { key: 'merge.checks_minutes', value: 0.01 })
+    await until(async () => (await at.line()).held !== null)
+    expect((await at.line()).held).toContain('0.01 minutes')
+    expect((await at.task(work)).status).toBe('REVIEW')
+    expect(checksLeft(at)).toEqual([])
+  })
+
+  test('[ML16] are run again when the limit that ended them was raised meanwhile', async () => {
+    const at = await ground()
+    const work = await hanging(at)
+    const [check] = checksLeft(at)
+    const limits: (number | null)[] = []
+    at.runner.beforeCheck = ({ wallClockMs }) => void limits.push(wallClockMs)
+    await at.app.owner.call('setting_update', { key: 'merge.checks_minutes', value: 60 })
+    at.runner.exit(String(check), null, { reason: 'wall_clock' })
+    await until(async () => (await at.task(work)).status === 'DONE')
+    expect(limits).toEqual([3_600_000])
   })
 })
 

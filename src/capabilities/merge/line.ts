@@ -3,7 +3,6 @@ import { type Refusal, refuse } from '../../kernel/error.ts'
 import { iso, isoOrNull, text } from '../../kernel/schema.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
-import type { MergeMethod } from '../../ports/git.ts'
 import { nextNumber } from '../handle.ts'
 import { MergeId, RepoId, TaskId } from '../ids.ts'
 import { currentProject, projectStore } from '../project/index.ts'
@@ -14,7 +13,7 @@ import { queueOf, workOffLine } from './effects.ts'
 import { inOrder } from './order.ts'
 import { checkMayDecide } from './rules.ts'
 import { LineView, lineFreed, type MergeView, mergeQueued } from './schema.ts'
-import { type LineRow, type MergeRow, mergeStore } from './store.ts'
+import { isOpen, type LineRow, type MergeRow, mergeStore } from './store.ts'
 
 const MOST_ENDED = 20
 
@@ -60,8 +59,7 @@ export async function enterLine(
 }
 
 function setOff(ctx: RunContext, { repo_id, target }: Pick<LineRow, 'repo_id' | 'target'>): void {
-  const [checks_minutes, method] = [ctx.setting<number>('merge.checks_minutes'), ctx.setting<MergeMethod>('merge.method')]
-  ctx.enqueue(workOffLine({ repo_id, target, checks_minutes, method }, { queue: queueOf(repo_id, target) }))
+  ctx.enqueue(workOffLine({ repo_id, target }, { queue: queueOf(repo_id, target) }))
 }
 
 export const status = defineTool({
@@ -134,7 +132,7 @@ async function free(ctx: RunContext, line: LineRow | undefined, target: string, 
     })
   if (ctx.principal.kind === 'agent') return refuse('PERMISSION_DENIED', 'A line that is held waits for a person.')
   const { repo_id, project_id } = line
-  const freed = { ...line, held: null, ...(anew ? { head: null, green: null } : {}) }
+  const freed = { ...line, held: null, ...(anew ? { head: null, landing: null, green: null } : {}) }
   await mergeStore(ctx.tx).saveLine({ ...freed, updated_at: ctx.now })
   ctx.emit(lineFreed({ subject: repo_id, project: project_id }, { repo_id, target }))
   setOff(ctx, line)
@@ -148,8 +146,8 @@ async function again(ctx: RunContext, merge: MergeRow): Promise<Refusal | undefi
   const denied = checkMayDecide(ctx.principal, task, review)
   if (denied) return denied
   if (!(await isLatest(ctx.tx, merge)) || !RETRIED.includes(merge.state))
-    return refuse('CONFLICT', `${handleOf(task)} is not to be tried again: ${WHY[merge.state] ?? 'it was handed in again since'}.`, {
-      next_tool: 'merge_status',
+    return refuse('CONFLICT', `${handleOf(task)} cannot be retried: ${WHY[merge.state] ?? 'it was handed in again since'}.`, {
+      next_tool: isOpen(merge) ? 'merge_cancel' : 'merge_status',
       next_arguments: { task_id: handleOf(task) },
     })
   if (!mayMove(task)) return refuse('INVALID_TRANSITION', `${handleOf(task)} is ${task.status}: there is nothing to merge.`)
@@ -175,7 +173,7 @@ function mayMove({ status, deleted_at }: TaskRow): boolean {
 
 const RETRIED: MergeRow['state'][] = ['stuck', 'red', 'withdrawn']
 const WHY: Partial<Record<MergeRow['state'], string>> = {
-  waiting: 'it waits for its turn',
+  waiting: 'it is still queued',
   checking: 'it is being checked',
   landed: 'it has landed',
   conflict: 'it conflicts, and its worker has to resolve that first',
@@ -185,7 +183,7 @@ async function lineView(tx: Tx, line: LineRow): Promise<z.output<typeof LineView
   const store = mergeStore(tx)
   const { repo_id, target } = line
   const [waiting, ended] = [inOrder(await store.inLine(repo_id, target)), await store.ended(repo_id, target, MOST_ENDED)]
-  const { project_id: _, updated_at: __, made_from: ___, strategy: ____, green_by: _____, ...shown } = line
+  const { project_id: _, updated_at: __, made_from: ___, strategy: ____, green_by: _____, landing: ______, ...shown } = line
   return {
     ...shown,
     repo: (await projectStore(tx).repo(repo_id))?.handle ?? repo_id,

@@ -222,7 +222,7 @@ describe('a decision', () => {
     await ground.supervisor.call('review_decide', { task_id: first.task.id, decision: 'approve' }, { holdMs: 1 })
     await begun.promise
     const pending = await ground.supervisor.call('review_decide', approve, { holdMs: 1 })
-    expect(pending).toMatchObject({ status: 'pending', merged: false, merge_commit: null })
+    expect(pending).toMatchObject({ status: 'pending', merged: false, merge_commit: null, resume: true })
     expect((await ground.supervisor.call('review_queue')).queue).toMatchObject([{ state: 'merging' }, { state: 'merging' }])
     expect((await app.owner.call('task_get', { task_id: work.task.id })).task.attention).toBe('merge')
     const changes = { task_id: work.task.id, decision: 'request_changes', feedback: 'x' }
@@ -244,11 +244,27 @@ describe('a decision', () => {
     expect(line).toMatchObject({ behind: 1, behind_reason: expect.stringContaining('no room for') })
   })
 
+  base('[ML15] has landed, also when somebody takes it out of the line in the same moment', async () => {
+    let takeOut = async () => {}
+    const ground = await groundWith((real) => ({
+      land: async (...line) => {
+        await takeOut()
+        return real.land(...line)
+      },
+    }))
+    const work = await ground.handedIn('one.txt')
+    takeOut = () => ground.app.owner.call('merge_cancel', { task_id: work.task.id })
+    await ground.supervisor.call('review_decide', { task_id: work.task.id, decision: 'approve' }, { holdMs: 1 })
+    await until(async () => (await ground.app.events({ type: 'merge.landed' })).length === 1)
+    expect((await ground.app.owner.call('task_get', { task_id: work.task.id })).task.status).toBe('DONE')
+    expect((await ground.app.owner.call('merge_status', { task_id: work.task.id })).lines[0].ended).toMatchObject([{ state: 'landed' }])
+  })
+
   test('[V8] of what does not fit any more sends it back with the files', async ({ ground }) => {
     const { app } = ground
     const [one, two] = [await ground.handedIn('same.txt', 'one\n'), await ground.handedIn('same.txt', 'two\n')]
     await ground.decide(one, 'approve')
-    expect(await ground.decide(two, 'approve')).toMatchObject({ status: 'conflict', merged: false, conflicts: ['same.txt'] })
+    expect(await ground.decide(two, 'approve')).toMatchObject({ status: 'conflict', merged: false, conflicts: ['same.txt'], log: null })
     const { task } = await app.owner.call('task_get', { task_id: two.task.id })
     expect(task.status).toBe('IN_PROGRESS')
     expect(task.notes.at(-1).body).toContain('same.txt')
@@ -372,6 +388,7 @@ describe('an epic', () => {
     expect(ground.git(ground.top, 'rev-list', '--count', 'main')).toBe('1')
     expect(await supervisor.refused('epic_update', { epic_id: epic.id, state: 'COMPLETED' })).toMatchObject({ code: 'PERMISSION_DENIED' })
     expect(await app.owner.refused('task_create', { epic_id: epic.id, title: 'late' })).toMatchObject({ code: 'CONFLICT' })
+    ground.git(ground.top, 'merge', '-q', '--ff-only', epic.branch)
     await app.owner.call('epic_update', { epic_id: epic.id, state: 'COMPLETED' })
     expect((await app.owner.call('epic_get', { epic_id: epic.id })).epic.completed_at).not.toBeNull()
     expect((await app.owner.call('pr_get', { epic_id: epic.id })).pr.state).toBe('MERGED')

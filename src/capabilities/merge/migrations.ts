@@ -19,4 +19,5 @@ export const migrations: Migration[] = [
       ) ${strict}`,
     ],
   },
+  { name: 'merge-landing', up: ({ text }) => [`ALTER TABLE lines ADD COLUMN landing ${text}`] },
 ]

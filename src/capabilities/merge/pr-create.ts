@@ -3,7 +3,6 @@ import { Refusal, refuse } from '../../kernel/error.ts'
 import { inScope, type Principal } from '../../kernel/policy.ts'
 import { text } from '../../kernel/schema.ts'
 import { defineTool, type LookContext, type RunContext } from '../../kernel/tool.ts'
-import { GitRefusal } from '../../ports/git.ts'
 import { TaskId } from '../ids.ts'
 import { sendLetter } from '../mail/index.ts'
 import { projectStore } from '../project/index.ts'
@@ -55,13 +54,8 @@ export const createPr = defineTool({
   async prepare(ctx, { task_id, base_branch }): Promise<Seen | Refusal> {
     const reviewed = await reviewedBy(ctx.view, ctx.principal)
     const id = task_id ?? reviewed ?? ctx.principal.scope.task
-    try {
-      const head = id ? await lookedAt(ctx, await requireTask(ctx, id), reviewed, base_branch) : null
-      return head instanceof Refusal ? head : { head, address: await ctx.ports.daemon.address() }
-    } catch (error) {
-      if (!(error instanceof GitRefusal)) throw error
-      return refuse('CONFLICT', `The work cannot be looked at: ${error.message}`)
-    }
+    const head = id ? await lookedAt(ctx, await requireTask(ctx, id), reviewed, base_branch) : null
+    return head instanceof Refusal ? head : { head, address: await ctx.ports.daemon.address() }
   },
   async run(ctx: RunContext, input: z.output<typeof Wanted>, { head, address }: Seen) {
     const reviewed = await reviewedBy(ctx.tx, ctx.principal)
@@ -137,7 +131,7 @@ async function lookedAt(ctx: LookContext, task: TaskRow, reviewed: string | unde
   const denied = reviewed ? undefined : mayHandIn(ctx.principal, task)
   if (denied) return denied
   const work = await workOf(ctx.view, task.id)
-  const place = work && (await placeOf(ctx.view, work))
+  const place = work && (await placeOf(ctx, work))
   if (!place || !work.base_commit || (reviewed && reviewed !== task.id)) return null
   const state = await ctx.ports.git.state(place, work.base_commit)
   const left = reviewed ? undefined : uncommitted(state.dirty)

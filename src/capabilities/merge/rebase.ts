@@ -35,6 +35,7 @@ export const rebaseWork = defineTool({
   }),
   example: { task_id: 'T-1' },
   impact: 'write',
+  outcome: ({ status }) => (status === 'pending' ? status : status === 'rebased' || status === 'even' ? 'done' : 'failed'),
   profile: 'operator',
   async run(ctx: RunContext, { task_id }: { task_id: string }) {
     const handedIn = await toDecide(ctx, task_id)
@@ -82,7 +83,7 @@ async function onto(ctx: EffectContext, review_id: string) {
   const round = await reviewStore(ctx.view).find(review_id)
   const task = round && (await taskStore(ctx.view).find(round.task_id))
   const work = task && (await workOf(ctx.view, task.id))
-  const [place, repo] = work ? [await placeOf(ctx.view, work), await projectStore(ctx.view).repo(work.repo_id)] : []
+  const [place, repo] = work ? [await placeOf(ctx, work), await projectStore(ctx.view).repo(work.repo_id)] : []
   if (!task || !work || !place || !repo || task.status !== 'REVIEW') return { result: 'failed', reason: 'It is no longer in REVIEW.' }
   const epic = await epicOf(ctx.view, task)
   const target = epic?.branch ?? work.base_branch

@@ -1,14 +1,16 @@
 import { z } from 'zod'
 import { refuse } from '../../kernel/error.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
+import { takeTurn } from '../handle.ts'
 import { mailStore, sendLetter } from '../mail/index.ts'
 import { projectStore } from '../project/index.ts'
 import { prMerged, prStore, reviewStore } from '../review/index.ts'
 import { about, handleOf, isDuty, type Status, type TaskRow, taskStore, transition } from '../task/index.ts'
 import { worksOf } from '../work/index.ts'
+import { withdraw } from './cancel.ts'
 import { back } from './rules.ts'
-import { lineFollowed, lineHeld, mergeChecking, mergeConflicted, mergeLanded, mergeRed, mergeStuck, mergeWithdrawn } from './schema.ts'
-import { type MergeRow, mergeStore, OPEN_STATES } from './store.ts'
+import { lineFollowed, lineHeld, mergeChecking, mergeConflicted, mergeLanded, mergeRed, mergeStuck } from './schema.ts'
+import { type MergeRow, type MergeState, mergeStore, OPEN_STATES } from './store.ts'
 import { named } from './words.ts'
 
 /** What the effect tells of a merge. Each is one transaction, and says the same when it is said again. */
@@ -27,7 +29,7 @@ export const built = defineTool({
     if (merge.state === 'waiting') await mergeStore(ctx.tx).passOver(merge)
     const begun = { state: 'checking', built_on: on, built: commit, began_at: merge.began_at ?? ctx.now } as const
     await mergeStore(ctx.tx).update(merge.id, begun)
-    await mergeStore(ctx.tx).saveLine({ ...lineOf(merge), head: on, updated_at: ctx.now })
+    await mergeStore(ctx.tx).saveLine({ ...lineOf(merge), head: on, landing: null, updated_at: ctx.now })
     ctx.emit(mergeChecking(...aboutMerge(merge, task, { commit, on })))
     return {}
   },
@@ -40,19 +42,20 @@ export const landed = defineTool({
   description: 'It is on the line: the task is done, and whoever works on what is now older is told.',
   input: Told.extend({
     commit: z.string(),
+    head: z.string().describe('Where the line stands'),
     moved: z.boolean(),
     checked: z.string().nullable().describe('The checks that passed on it'),
     behind: z.int(),
     behind_reason: z.string().nullable(),
   }),
-  async run(ctx, { merge_id, commit, moved, checked, behind, behind_reason }) {
-    const { merge, task } = await open(ctx, merge_id)
+  async run(ctx, { merge_id, commit, head, moved, checked, behind, behind_reason }) {
+    const { merge, task } = await open(ctx, merge_id, LANDS)
     if (!merge) return {}
     const reason = moved ? null : `There was nothing to merge: ${merge.target} has all of it already.`
     // Of what was all there already, no commit is its own.
     const own = moved ? commit : null
     await end(ctx, merge, { state: 'landed', built: own, reason })
-    const line = { head: commit, ...(checked === null ? {} : { green: commit, green_by: checked }), behind, behind_reason }
+    const line = { head, landing: null, ...(checked === null ? {} : { green: commit, green_by: checked }), behind, behind_reason }
     await mergeStore(ctx.tx).saveLine({ ...lineOf(merge), ...line, updated_at: ctx.now })
     await reviewStore(ctx.tx).update(merge.review_id, { outcome: 'merged', merge_commit: own, reason })
     await mergePr(ctx, task, commit)
@@ -123,14 +126,12 @@ export const withdrawn = defineTool({
   ...internal,
   name: 'merge_withdrawn',
   title: 'Approved work is no longer to be merged',
-  description: 'Its task was closed or moved while it waited.',
+  description: 'Its task was moved while it was in the line.',
   input: Told.extend({ reason: z.string() }),
   async run(ctx, { merge_id, reason }) {
     const { merge, task } = await open(ctx, merge_id)
     if (!merge) return {}
-    await end(ctx, merge, { state: 'withdrawn', reason })
-    await reviewStore(ctx.tx).update(merge.review_id, { outcome: 'failed', reason })
-    ctx.emit(mergeWithdrawn(...aboutMerge(merge, task, { reason })))
+    await withdraw(ctx, task, reason)
     return {}
   },
 })
@@ -194,12 +195,20 @@ function shownAs(target: string): string {
   return `refs/signalbox/line/${target}`
 }
 
+/** What was taken out in the moment in which it landed has landed. */
+const LANDS: MergeState[] = [...OPEN_STATES, 'withdrawn']
+
 /** No merge when its end was told before. */
-async function open(ctx: RunContext, id: string): Promise<{ merge: MergeRow | undefined; task: TaskRow }> {
+async function open(
+  ctx: RunContext,
+  id: string,
+  states: readonly MergeState[] = OPEN_STATES,
+): Promise<{ merge: MergeRow | undefined; task: TaskRow }> {
+  await takeTurn(ctx.tx, `merge:${id}`)
   const merge = await mergeStore(ctx.tx).find(id)
   const task = merge && (await taskStore(ctx.tx).find(merge.task_id))
   if (!merge || !task) throw refuse('RESOURCE_NOT_FOUND', `There is no merge "${id}".`)
-  return { merge: (OPEN_STATES as readonly string[]).includes(merge.state) ? merge : undefined, task }
+  return { merge: states.includes(merge.state) ? merge : undefined, task }
 }
 
 async function end(ctx: RunContext, merge: MergeRow, how: Partial<MergeRow>): Promise<void> {

@@ -3,6 +3,7 @@ import type { EffectContext } from '../../kernel/effect.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { BASE_STRATEGIES, type LineHead, type LineOf } from '../../ports/git.ts'
+import { takeTurn } from '../handle.ts'
 import { mailStore, sendLetter } from '../mail/index.ts'
 import { projectStore, type RepoRow } from '../project/index.ts'
 import { lineHeld, lineMoved } from './schema.ts'
@@ -26,25 +27,23 @@ export async function lineHeadOf(tx: Tx, repo: string, target: string): Promise<
   return (await mergeStore(tx).line(repo, target))?.head ?? null
 }
 
-/** … and what has passed its checks: cut off before that was told, it has landed. */
-export async function knownHeads(tx: Tx, repo: RepoRow, { repo_id, target }: Line): Promise<string[]> {
-  const store = mergeStore(tx)
-  const line = await store.line(repo_id, target)
-  const landing = (await store.inLine(repo_id, target)).flatMap(({ state, built }) => (state === 'checking' && built ? [built] : []))
-  return [...(line?.head ? [line.head] : []), ...landing.filter((built) => !repo.checks || line?.green === built)]
+/** … and what is about to land: cut off before that was told, it has landed. */
+export async function knownHeads(tx: Tx, { repo_id, target }: Line): Promise<string[]> {
+  const line = await mergeStore(tx).line(repo_id, target)
+  return [line?.head, line?.landing].filter((commit) => typeof commit === 'string')
 }
 
 /** Where the line stands, with what people committed on its branch; that is told. One that somebody else moved is held. */
 export async function lineNow(ctx: EffectContext, repo: RepoRow, line: Line): Promise<LineHead> {
   const { repo_id, target, project_id, made_from, strategy } = line
   for (;;) {
-    const known = await knownHeads(ctx.view, repo, line)
+    const known = await knownHeads(ctx.view, line)
     const at = await ctx.ports.git.line({ ...lineOf(repo, line), known })
     const told = { repo_id, target, project_id, made_from, strategy, head: at.head }
     if (at.state === 'ready' && at.moved) await ctx.report('line_stands', told)
     if (at.state !== 'foreign') return at
     // It may have landed between the two looks: then that was told by now.
-    if ((await knownHeads(ctx.view, repo, line)).join() !== known.join()) continue
+    if ((await knownHeads(ctx.view, line)).join() !== known.join()) continue
     await ctx.report('line_foreign', told)
     return at
   }
@@ -77,7 +76,7 @@ export const stands = defineTool({
     const store = mergeStore(ctx.tx)
     const before = (await store.line(line.repo_id, line.target))?.head ?? null
     if (before === head) return {}
-    await store.saveLine({ ...line, head, updated_at: ctx.now })
+    await store.saveLine({ ...line, head, landing: null, updated_at: ctx.now })
     if (before === null) return {}
     const { repo_id, target, project_id } = line
     ctx.emit(lineMoved({ subject: repo_id, project: project_id }, { repo_id, target, from: before, to: head }))
@@ -119,15 +118,18 @@ export const passed = defineTool({
   ...internal,
   name: 'merge_passed',
   title: 'Approved work has passed its checks',
-  description: 'It is about to land: a line that stands there was not moved by somebody else.',
-  input: z.strictObject({ merge_id: z.string(), commit: z.string(), checks: z.string() }),
+  description: 'It is about to land, unless it was taken out: a line that stands there was not moved by somebody else.',
+  input: z.strictObject({ merge_id: z.string(), commit: z.string(), checks: z.string().nullable() }),
+  output: z.strictObject({ lands: z.boolean() }),
   async run(ctx, { merge_id, commit, checks }) {
     const store = mergeStore(ctx.tx)
+    await takeTurn(ctx.tx, `merge:${merge_id}`)
     const merge = await store.find(merge_id)
-    if (merge?.state !== 'checking' || merge.built !== commit) return {}
+    if (merge?.state !== 'checking' || merge.built !== commit) return { lands: false }
     const { repo_id, target, project_id, made_from, strategy } = merge
     const line = { repo_id, target, project_id, made_from, strategy }
-    await store.saveLine({ ...line, green: commit, green_by: checks, updated_at: ctx.now })
-    return {}
+    const green = checks === null ? {} : { green: commit, green_by: checks }
+    await store.saveLine({ ...line, landing: commit, ...green, updated_at: ctx.now })
+    return { lands: true }
   },
 })

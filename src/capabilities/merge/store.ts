@@ -13,13 +13,18 @@ import type { BaseStrategy } from '../../ports/git.ts'
  * | conflict  | the line has changed the same places: `files`. It went back to its worker |
  * | red       | the checks fail on the merged tree: `log`. It went back to its worker     |
  * | stuck     | git would not, however often: `reason`. A person tries again              |
- * | withdrawn | its task is no longer to be merged                                        |
+ * | withdrawn | it was taken out, or its task is no longer to be merged                   |
  *
- * waiting → checking → landed, conflict, red, stuck, withdrawn; checking → waiting when the line is held.
+ * waiting → checking → landed, conflict, red, stuck, withdrawn; checking → waiting when the line is held; stuck, red, withdrawn → waiting when it
+ * is tried again; withdrawn → landed when it landed in the same moment.
  */
 export const MERGE_STATES = ['waiting', 'checking', 'landed', 'conflict', 'red', 'stuck', 'withdrawn'] as const
 export type MergeState = (typeof MERGE_STATES)[number]
 export const OPEN_STATES = ['waiting', 'checking'] as const satisfies MergeState[]
+
+export function isOpen({ state }: Pick<MergeRow, 'state'>): boolean {
+  return (OPEN_STATES as readonly MergeState[]).includes(state)
+}
 
 export interface MergeRow {
   id: string
@@ -61,6 +66,8 @@ export interface LineRow {
   made_from: string | null
   strategy: BaseStrategy
   head: string | null
+  /** What has passed its checks and is about to land, or has landed since: told before the line moves to it. */
+  landing: string | null
   /** The last commit of it that the checks passed on. */
   green: string | null
   /** By these checks: others may find it red. */
@@ -76,6 +83,7 @@ export interface LineRow {
 interface Tables {
   merges: MergeRow
   lines: LineRow
+  repos: { id: string; removed_from: string | null }
 }
 
 export function mergeStore(tx: Tx) {
@@ -106,6 +114,18 @@ export function mergeStore(tx: Tx) {
         .orderBy('number', 'desc')
         .limit(limit)
         .execute(),
+    /** Taken out after they were begun, newest first. */
+    withdrawn: (repo: string, target: string, limit: number) =>
+      db
+        .selectFrom('merges')
+        .selectAll()
+        .where('repo_id', '=', repo)
+        .where('target', '=', target)
+        .where('state', '=', 'withdrawn')
+        .where('built', 'is not', null)
+        .orderBy('ended_at', 'desc')
+        .limit(limit)
+        .execute(),
     insert: (row: MergeRow) => db.insertInto('merges').values(row).execute(),
     update: (id: string, changes: Partial<MergeRow>) => db.updateTable('merges').set(changes).where('id', '=', id).execute(),
     passOver: (merge: MergeRow) =>
@@ -121,7 +141,8 @@ export function mergeStore(tx: Tx) {
     line: (repo: string, target: string) =>
       db.selectFrom('lines').selectAll().where('repo_id', '=', repo).where('target', '=', target).executeTakeFirst(),
     lines: (project: string | undefined, repo: string | undefined) => {
-      let all = db.selectFrom('lines').selectAll().orderBy('repo_id').orderBy('target')
+      const registered = db.selectFrom('repos').select('id').where('removed_from', 'is', null)
+      let all = db.selectFrom('lines').selectAll().where('repo_id', 'in', registered).orderBy('repo_id').orderBy('target')
       if (project) all = all.where('project_id', '=', project)
       if (repo) all = all.where('repo_id', '=', repo)
       return all.execute()
@@ -129,7 +150,7 @@ export function mergeStore(tx: Tx) {
     saveLine: (row: Pick<LineRow, 'repo_id' | 'target' | 'project_id' | 'made_from' | 'strategy' | 'updated_at'> & Partial<LineRow>) =>
       db
         .insertInto('lines')
-        .values({ head: null, green: null, green_by: null, held: null, behind: 0, behind_reason: null, ...row })
+        .values({ head: null, landing: null, green: null, green_by: null, held: null, behind: 0, behind_reason: null, ...row })
         .onConflict((oc) => oc.columns(['repo_id', 'target']).doUpdateSet(row))
         .execute(),
   }

@@ -3,7 +3,7 @@ import { refuse } from '../../kernel/error.ts'
 import { defineTool, type RunContext, type WatchContext } from '../../kernel/tool.ts'
 import type { RepoFacts } from '../../ports/git.ts'
 import { RepoId } from '../ids.ts'
-import { projectStore, RepoView, repoSynced, repoView } from '../project/index.ts'
+import { gone, projectStore, RepoView, repoSynced, repoView } from '../project/index.ts'
 import { followLine, followQueue } from './effects.ts'
 import { lineFollowed } from './schema.ts'
 import { mergeStore } from './store.ts'
@@ -26,16 +26,13 @@ export const syncRepo = defineTool({
   output: z.strictObject({ repo: RepoView, changed: z.boolean(), branches: z.array(Branch), message: z.string() }),
   example: { repo_id: 'web-shop' },
   impact: 'write',
+  outcome: ({ branches }) => (branches.some(({ behind }) => behind > 0) ? 'failed' : 'done'),
   profile: 'operator',
   async prepare(ctx, input) {
     const row = await projectStore(ctx.view).repo(input.repo_id)
     const facts = row && (await ctx.ports.git.inspect(row.path))
-    if (!row || facts?.top !== row.path) {
-      return refuse('RESOURCE_NOT_FOUND', `There is no git work tree at ${row?.path} any more.`, {
-        hint: 'Move it back, or register its new place with repo_add.',
-      })
-    }
-    return facts
+    if (!row) return refuse('RESOURCE_NOT_FOUND', 'That repository is gone.')
+    return facts?.top === row.path ? facts : gone(row)
   },
   async run(ctx: RunContext, input: z.output<typeof Wanted>, facts?: RepoFacts) {
     const store = projectStore(ctx.tx)

@@ -1,34 +1,39 @@
 import { defineCapability } from '../../kernel/capability.ts'
 import { migrations } from './migrations.ts'
-import { projectCreated, repoAdded, repoSynced, repoUpdated } from './schema.ts'
+import { deleteProject, removeRepo } from './remove.ts'
+import { projectCreated, projectDeleted, repoAdded, repoMoved, repoRemoved, repoSynced, repoUpdated } from './schema.ts'
 import { projectStore } from './store.ts'
-import { addRepo, create, list, listRepos, open, updateRepo } from './tools.ts'
+import { addRepo, create, list, listRepos, open } from './tools.ts'
+import { moved, moveRepo, updateRepo } from './update-repo.ts'
 
 export const project = defineCapability({
   name: 'project',
-  tools: [list, create, open, listRepos, addRepo, updateRepo],
+  tools: [list, create, open, deleteProject, listRepos, addRepo, updateRepo, removeRepo, moved],
   migrations,
-  events: [projectCreated, repoAdded, repoUpdated, repoSynced],
+  events: [projectCreated, projectDeleted, repoAdded, repoUpdated, repoMoved, repoRemoved, repoSynced],
+  effects: [moveRepo],
   things: [
     {
       kind: 'project',
       async find(tx, ref) {
         const row = await projectStore(tx).project(ref)
-        return row && { id: row.id, within: { project: row.id } }
+        return row?.deleted_at === null ? { id: row.id, within: { project: row.id } } : undefined
       },
     },
     {
       kind: 'repo',
       async find(tx, ref) {
         const row = await projectStore(tx).repo(ref)
-        return row && { id: row.id, within: { project: row.project_id } }
+        return row?.removed_from === null ? { id: row.id, within: { project: row.project_id } } : undefined
       },
     },
   ],
   resources: [{ uri: 'signalbox://projects', name: 'projects', description: 'All projects', tool: 'project_list' }],
 })
 
+export { type Belonging, belongings, type Owner } from './belongings.ts'
 export { currentProject } from './current.ts'
 export { ProjectView, projectView, RepoView, repoSynced, repoView } from './schema.ts'
 export { projectStore, type RepoRow } from './store.ts'
 export { noProject } from './tools.ts'
+export { gone } from './words.ts'

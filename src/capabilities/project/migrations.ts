@@ -16,4 +16,12 @@ export const migrations: Migration[] = [
       `CREATE TABLE open_projects (token ${text} PRIMARY KEY NOT NULL, project_id ${text} NOT NULL REFERENCES projects (id)) ${strict}`,
     ],
   },
+  {
+    name: 'removal',
+    up: ({ int, text }) => [
+      `ALTER TABLE projects ADD COLUMN deleted_at ${int}`,
+      `ALTER TABLE repos ADD COLUMN removed_from ${text}`,
+      'CREATE INDEX repos_removed ON repos (removed_from)',
+    ],
+  },
 ]

@@ -87,6 +87,46 @@ describe('projects', () => {
   })
 })
 
+describe('a project that is deleted', () => {
+  test('[P14] is on no list and nobody’s current one, and its repositories are free for another', async ({ app }) => {
+    const { project_id } = await app.owner.call('project_create', { name: 'Web' })
+    const path = repository(app, 'shop')
+    await app.owner.call('repo_add', { path })
+    const agent = await app.agent('orchestrator', { profile: 'maintainer' })
+    expect(await agent.refused('project_delete', { project_id })).toMatchObject({ code: 'PERMISSION_DENIED' })
+    await app.owner.call('project_delete', { project_id: 'web' })
+    expect(await app.owner.call('project_list')).toMatchObject({ projects: [], current: null })
+    expect(await app.owner.refused('task_create', { title: 'x', project_id })).toMatchObject({ code: 'RESOURCE_NOT_FOUND' })
+    expect(await app.events({ type: 'project.deleted' })).toMatchObject([{ subject: project_id, data: { handle: 'web', name: 'Web' } }])
+    const again = await app.owner.call('project_create', { name: 'Web' })
+    expect(again.handle).toBe('web')
+    expect(await app.owner.call('repo_add', { path })).toMatchObject({ repo: { project_id: again.project_id } })
+  })
+
+  test('[P14] with tasks that are open is refused with their names, unless they are to go with it', async ({ app }) => {
+    const project_id = await app.project()
+    const [open, done] = [await app.task(), await app.task()]
+    const worker = await app.worker(open.id)
+    const planner = await app.agent('orchestrator', { project_id })
+    const { plan_id } = await planner.call('plan_propose', { tasks: [{ title: 'x' }] })
+    await app.owner.call('task_close', { task_id: done.id, reason: 'x' })
+    expect(await app.owner.refused('project_delete', { project_id })).toMatchObject({
+      code: 'CONFLICT',
+      message: expect.stringContaining(`${open.handle} (BACKLOG)`),
+      hint: expect.stringContaining('with_tasks'),
+    })
+    const { message } = await app.owner.call('project_delete', { project_id, with_tasks: true })
+    expect(message).toContain(open.handle)
+    expect((await app.owner.call('task_list')).tasks).toEqual([])
+    expect(await app.owner.refused('task_get', { task_id: done.id })).toMatchObject({ code: 'TASK_DELETED' })
+    expect(await worker.refused('task_note', { task_id: open.id, body: 'x' })).toMatchObject({ code: 'PERMISSION_DENIED' })
+    expect(await app.events({ type: 'task.deleted' })).toMatchObject([{ subject: open.id }])
+    const deleted = { code: 'RESOURCE_NOT_FOUND', message: expect.stringContaining('deleted') }
+    expect(await planner.refused('task_create', { title: 'x' })).toMatchObject(deleted)
+    expect(await app.owner.refused('plan_accept', { plan_id })).toMatchObject(deleted)
+  })
+})
+
 describe('repositories', () => {
   test('[P6] a work tree is registered with its branch, head and remote as git has them', async ({ app }) => {
     const project = await app.project()
@@ -129,7 +169,8 @@ describe('repositories', () => {
     for (const bad of [join(app.folder, 'plain'), join(app.folder, 'none'), join(app.folder, 'file'), join(path, '.git')]) {
       expect(await app.owner.refused('repo_add', { path: bad })).toMatchObject({
         code: 'INVALID_INPUT',
-        message: expect.stringContaining('not inside a git work tree'),
+        message: expect.stringContaining('There is no git work tree at'),
+        hint: expect.stringContaining('git init'),
       })
     }
     expect(await app.owner.refused('repo_add', { path: 'shop' })).toMatchObject({
@@ -148,11 +189,16 @@ describe('repositories', () => {
     expect(await app.owner.call('repo_add', { path, base_branch: 'main' })).toMatchObject({ repo: { base_branch: 'main' } })
   })
 
-  test('[P6] a repository without a commit is accepted, with its branch to be', async ({ app }) => {
+  test('[P6] a repository without a commit is refused: nothing could begin there', async ({ app }) => {
     await app.project()
-    expect(await app.owner.call('repo_add', { path: repository(app, 'fresh', { commits: 0 }) })).toMatchObject({
-      repo: { base_branch: 'main', head: null },
+    const path = repository(app, 'fresh', { commits: 0 })
+    expect(await app.owner.refused('repo_add', { path })).toMatchObject({
+      code: 'INVALID_INPUT',
+      message: `${path} has no commit yet.`,
+      hint: expect.stringContaining('git commit'),
     })
+    git(path, 'commit', '--quiet', '--allow-empty', '--message', 'first')
+    expect(await app.owner.call('repo_add', { path })).toMatchObject({ repo: { base_branch: 'main' } })
   })
 
   test.for(['-x', '--upload-pack=evil', 'a..b', 'a b', 'a~1', 'a:b', 'x.lock', '/x', 'x/', 'a//b', '@{-1}', 'a\nb', 'a\\b', '.x'])(
@@ -202,7 +248,9 @@ describe('repositories', () => {
     expect(await app.owner.refused('repo_sync', { repo_id: 'shop' })).toMatchObject({
       code: 'RESOURCE_NOT_FOUND',
       message: expect.stringContaining(path),
+      hint: expect.stringContaining('repo_update'),
     })
+    expect(await app.owner.refused('repo_update', { repo_id: 'shop', base_branch: 'main' })).toMatchObject({ code: 'RESOURCE_NOT_FOUND' })
     expect(await app.owner.refused('repo_sync', { repo_id: 'none' })).toMatchObject({
       code: 'RESOURCE_NOT_FOUND',
       message: expect.stringContaining('none'),
@@ -226,6 +274,58 @@ describe('repositories', () => {
     expect(await app.owner.refused('repo_update', { repo_id })).toMatchObject({ code: 'INVALID_INPUT' })
     const agent = await app.agent('orchestrator', { profile: 'maintainer' })
     expect(await agent.refused('repo_update', { repo_id, checks: 'true' })).toMatchObject({ code: 'PERMISSION_DENIED' })
+  })
+
+  test('[P12] a repository that was moved is found again by its new path, and only by that', async ({ app }) => {
+    await app.project()
+    const path = repository(app, 'shop')
+    const { repo_id } = await app.owner.call('repo_add', { path })
+    const move = (to: string) => ['repo_update', { repo_id, path: to }] as const
+    const clone = join(app.folder, 'clone')
+    git(app.folder, 'clone', '--quiet', path, clone)
+    expect(await app.owner.refused(...move(clone))).toMatchObject({
+      code: 'CONFLICT',
+      message: expect.stringContaining(`still at ${path}`),
+    })
+    const [moved, other] = [`${path}-moved`, repository(app, 'other', { commits: 0 })]
+    git(other, 'commit', '--quiet', '--allow-empty', '--message', 'of its own')
+    renameSync(path, moved)
+    expect(await app.owner.refused(...move(join(app.folder, 'none')))).toMatchObject({ code: 'INVALID_INPUT' })
+    expect(await app.owner.refused(...move(other))).toMatchObject({
+      code: 'CONFLICT',
+      message: expect.stringContaining('another repository'),
+    })
+    expect(await app.owner.call(...move(moved))).toMatchObject({ repo: { path: moved, handle: 'shop', base_branch: 'main' } })
+    expect(await app.owner.call('repo_sync', { repo_id })).toMatchObject({ changed: false })
+    expect(await app.events({ type: 'repo.moved' })).toMatchObject([{ subject: repo_id, data: { from: path, path: moved } }])
+    await app.owner.call('repo_add', { path: other })
+    renameSync(moved, path)
+    expect(await app.owner.refused(...move(other))).toMatchObject({ code: 'ALREADY_EXISTS' })
+  })
+
+  test('[P13] a repository that is removed is on no list, is left as it is, and comes back as the one that it was', async ({ app }) => {
+    const project = await app.project()
+    const path = repository(app, 'shop')
+    const { repo_id } = await app.owner.call('repo_add', { path, checks: 'make' })
+    const before = git(path, 'for-each-ref') + git(path, 'status', '--porcelain')
+    const agent = await app.agent('orchestrator', { profile: 'maintainer' })
+    expect(await agent.refused('repo_remove', { repo_id })).toMatchObject({ code: 'PERMISSION_DENIED' })
+    expect(await app.owner.call('repo_remove', { repo_id: 'shop' })).toMatchObject({ repo_id, message: expect.stringContaining(path) })
+    expect(await app.events({ type: 'repo.removed' })).toMatchObject([{ subject: repo_id, project, data: { handle: 'shop', path } }])
+    expect((await app.owner.call('repo_list')).repos).toEqual([])
+    for (const ref of ['shop', repo_id])
+      expect(await app.owner.refused('repo_sync', { repo_id: ref })).toMatchObject({ code: 'RESOURCE_NOT_FOUND' })
+    expect(git(path, 'for-each-ref') + git(path, 'status', '--porcelain')).toBe(before)
+    expect(await app.owner.call('repo_add', { path })).toMatchObject({ repo_id, handle: 'shop', repo: { path, checks: null } })
+  })
+
+  test('[P13] one whose folder is gone is removed too', async ({ app }) => {
+    await app.project()
+    const path = repository(app, 'shop')
+    const { repo_id } = await app.owner.call('repo_add', { path })
+    renameSync(path, `${path}-moved`)
+    expect(await app.owner.call('repo_remove', { repo_id })).toMatchObject({ message: expect.stringContaining('is not there') })
+    expect((await app.owner.call('repo_list')).repos).toEqual([])
   })
 
   test('[P6] a replay answers as the first time, also when the folder is gone by then', async ({ app }) => {

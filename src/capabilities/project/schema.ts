@@ -28,14 +28,21 @@ export const RepoView = z.strictObject({
 
 export const projectCreated = defineEvent('project.created', z.strictObject({ handle: z.string(), name: z.string() }))
 export const repoAdded = defineEvent('repo.added', z.strictObject({ handle: z.string(), path: z.string(), base_branch: z.string() }))
+export const projectDeleted = defineEvent('project.deleted', z.strictObject({ handle: z.string(), name: z.string() }))
+export const repoRemoved = defineEvent('repo.removed', z.strictObject({ handle: z.string(), path: z.string() }))
+/** Told when its worktrees have found it again, or why they have not. */
+export const repoMoved = defineEvent(
+  'repo.moved',
+  z.strictObject({ from: z.string(), path: z.string(), request: z.string(), problem: z.string().nullable() }),
+)
 export const repoSynced = defineEvent('repo.synced', z.strictObject({ head: z.string().nullable(), remote: z.string().nullable() }))
 
 export const repoUpdated = defineEvent('repo.updated', z.strictObject({ base_branch: z.string(), checks: z.string().nullable() }))
 
-export function projectView(row: ProjectRow): z.output<typeof ProjectView> {
+export function projectView({ deleted_at: _, ...row }: ProjectRow): z.output<typeof ProjectView> {
   return { ...row, created_at: iso(row.created_at), updated_at: iso(row.updated_at) }
 }
 
-export function repoView(row: RepoRow): z.output<typeof RepoView> {
+export function repoView({ removed_from: _, ...row }: RepoRow): z.output<typeof RepoView> {
   return { ...row, synced_at: iso(row.synced_at), created_at: iso(row.created_at) }
 }

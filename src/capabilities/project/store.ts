@@ -10,6 +10,7 @@ export interface ProjectRow {
   description: string
   created_at: number
   updated_at: number
+  deleted_at: number | null
 }
 
 export interface RepoRow {
@@ -23,6 +24,8 @@ export interface RepoRow {
   head: string | null
   synced_at: number
   created_at: number
+  /** Of one that was removed: the path that it had. Its own path and handle are its id then, so that both are free for others. */
+  removed_from: string | null
 }
 
 interface Tables {
@@ -36,21 +39,32 @@ const projectBy = {
   handle: statement((db: Kysely<Tables>, { ref }: { ref: string }) => db.selectFrom('projects').selectAll().where('handle', '=', ref)),
 }
 
+/** By id also those that were deleted or removed: what belonged to them goes on naming them. */
 export function projectStore(tx: Tx) {
   const db = tables<Tables>(tx)
   return {
     project: (ref: string) => projectBy[byRef(ref)].first(tx, { ref }),
     projects: (after: string, limit: number) =>
-      db.selectFrom('projects').selectAll().where('id', '>', after).orderBy('id').limit(limit).execute(),
+      db.selectFrom('projects').selectAll().where('id', '>', after).where('deleted_at', 'is', null).orderBy('id').limit(limit).execute(),
     insertProject: (row: ProjectRow) => db.insertInto('projects').values(row).execute(),
+    /** Its handle is free for another. */
+    deleteProject: async (id: string, now: number) => {
+      await db.updateTable('projects').set({ handle: id, deleted_at: now, updated_at: now }).where('id', '=', id).execute()
+      await db.deleteFrom('open_projects').where('project_id', '=', id).execute()
+    },
 
     repo: (ref: string) => db.selectFrom('repos').selectAll().where(byRef(ref), '=', ref).executeTakeFirst(),
     repoAt: (path: string) => db.selectFrom('repos').selectAll().where('path', '=', path).executeTakeFirst(),
+    /** The last one that was registered there. */
+    removedFrom: (path: string) =>
+      db.selectFrom('repos').selectAll().where('removed_from', '=', path).orderBy('id', 'desc').limit(1).executeTakeFirst(),
     repos: (project: string | undefined, after: string, limit: number) => {
-      const all = db.selectFrom('repos').selectAll().where('id', '>', after).orderBy('id').limit(limit)
+      const all = db.selectFrom('repos').selectAll().where('removed_from', 'is', null).where('id', '>', after).orderBy('id').limit(limit)
       return (project ? all.where('project_id', '=', project) : all).execute()
     },
     insertRepo: (row: RepoRow) => db.insertInto('repos').values(row).execute(),
+    unregister: ({ id, path }: RepoRow) =>
+      db.updateTable('repos').set({ handle: id, path: id, removed_from: path }).where('id', '=', id).execute(),
     updateRepo: (id: string, changes: Partial<RepoRow>) => db.updateTable('repos').set(changes).where('id', '=', id).execute(),
 
     opened: async (token: string) =>

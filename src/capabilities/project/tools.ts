@@ -7,13 +7,10 @@ import type { RepoFacts } from '../../ports/git.ts'
 import { slug, uniqueHandle } from '../handle.ts'
 import { ProjectId, RepoId } from '../ids.ts'
 import { currentProject } from './current.ts'
-import { ProjectView, projectCreated, projectView, RepoView, repoAdded, repoUpdated, repoView } from './schema.ts'
+import { ProjectView, projectCreated, projectView, RepoView, repoAdded, repoView } from './schema.ts'
 import { projectStore } from './store.ts'
+import { alreadyThere, Branch, noBranch, noWorkTree, RepoPath } from './words.ts'
 import '../../ports/git.ts'
-
-const Branch = text(200)
-  .regex(/^(?![-/.])(?!.*(?:\.\.|@\{|\/\/|[\s~^:?*[\\]))[^\p{Cc}]+(?<!\/|\.|\.lock)$/u, 'not a branch name that git accepts')
-  .describe('A branch name')
 
 export const create = defineTool({
   name: 'project_create',
@@ -34,6 +31,7 @@ export const create = defineTool({
       description: input.description,
       created_at: ctx.now,
       updated_at: ctx.now,
+      deleted_at: null,
     }
     await store.insertProject(row)
     if (ctx.principal.tokenId) await store.open(ctx.principal.tokenId, row.id)
@@ -82,7 +80,7 @@ export const addRepo = defineTool({
   title: 'Register a repository',
   description: 'Register a git work tree on this machine with a project.',
   input: z.strictObject({
-    path: text(1_000).regex(/^\//, 'must be an absolute path'),
+    path: RepoPath,
     project_id: ProjectId.optional().describe('Default: the current project'),
     base_branch: Branch.optional().describe('Default: the branch that is checked out'),
     checks: text(2_000).optional().describe('Command that must pass before work lands'),
@@ -92,28 +90,28 @@ export const addRepo = defineTool({
   impact: 'write',
   profile: 'maintainer',
   by: 'person',
-  async prepare(ctx, input) {
-    const facts = await ctx.ports.git.inspect(input.path)
-    return facts ?? refuse('INVALID_INPUT', `${input.path} is not inside a git work tree.`, { hint: 'Create one with: git init' })
+  async prepare(ctx, { path }) {
+    const facts = await ctx.ports.git.inspect(path)
+    if (facts?.head === null)
+      return refuse('INVALID_INPUT', `${facts.top} has no commit yet.`, {
+        hint: 'Make a first one with git commit: work begins at a commit.',
+      })
+    return facts ?? noWorkTree(path)
   },
   async run(ctx, input, facts: RepoFacts) {
     const store = projectStore(ctx.tx)
     const project = input.project_id ?? (await currentProject(ctx.tx, ctx.principal))
     if (!project) return noProject()
     const known = await store.repoAt(facts.top)
-    if (known)
-      return refuse('ALREADY_EXISTS', `${facts.top} is already registered as ${known.handle}.`, {
-        next_tool: 'repo_list',
-        next_arguments: {},
-      })
+    if (known) return alreadyThere(known)
     const base = input.base_branch ?? facts.branch
     if (!base) return refuse('INVALID_INPUT', 'The repository has a detached head: name its base_branch.')
-    if (facts.head !== null && !facts.branches.includes(base)) {
-      return refuse('INVALID_INPUT', `${facts.top} has no branch "${base}".`, { suggestions: facts.branches.slice(0, 10) })
-    }
+    if (!facts.branches.includes(base)) return noBranch(facts, base)
     const handle = await uniqueHandle(slug(facts.top.split('/').at(-1) ?? '', 'repo'), async (h) => Boolean(await store.repo(h)))
+    // One that was removed is the same again: works and lines belong to it.
+    const before = await store.removedFrom(facts.top)
     const row = {
-      id: ctx.id('repo'),
+      id: before?.id ?? ctx.id('repo'),
       handle,
       project_id: project,
       path: facts.top,
@@ -123,8 +121,10 @@ export const addRepo = defineTool({
       head: facts.head,
       synced_at: ctx.now,
       created_at: ctx.now,
+      removed_from: null,
     }
-    await store.insertRepo(row)
+    if (before) await store.updateRepo(row.id, row)
+    else await store.insertRepo(row)
     ctx.emit(repoAdded({ subject: row.id, project }, { handle, path: row.path, base_branch: base }))
     return { repo_id: row.id, handle, repo: repoView(row) }
   },
@@ -142,36 +142,6 @@ export const listRepos = defineTool({
   async look(ctx, { project_id, limit, after }) {
     const rows = await projectStore(ctx.view).repos(project_id, after ?? '', limit)
     return { repos: rows.map(repoView), next: rows.length === limit ? (rows.at(-1)?.id ?? null) : null }
-  },
-})
-
-export const updateRepo = defineTool({
-  name: 'repo_update',
-  title: 'Change a repository',
-  description: 'Change the checks or the base branch of a registered repository; null takes the checks away.',
-  input: z.strictObject({ repo_id: RepoId, checks: text(2_000).nullable().optional(), base_branch: Branch.optional() }),
-  output: z.strictObject({ repo: RepoView }),
-  example: { repo_id: 'web-shop', checks: 'npm test' },
-  impact: 'write',
-  profile: 'maintainer',
-  by: 'person',
-  async prepare(ctx, input) {
-    const row = await projectStore(ctx.view).repo(input.repo_id)
-    const facts = row && input.base_branch ? await ctx.ports.git.inspect(row.path) : undefined
-    if (facts && input.base_branch && !facts.branches.includes(input.base_branch))
-      return refuse('INVALID_INPUT', `${row?.path} has no branch "${input.base_branch}".`, { suggestions: facts.branches.slice(0, 10) })
-    return {}
-  },
-  async run(ctx, { repo_id, ...fields }, _looked: object) {
-    const store = projectStore(ctx.tx)
-    const before = await store.repo(repo_id)
-    if (!before) return refuse('RESOURCE_NOT_FOUND', 'That repository is gone.')
-    const given = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
-    if (!Object.keys(given).length) return refuse('INVALID_INPUT', 'Nothing to change: give checks or base_branch.')
-    const after = { ...before, ...given }
-    await store.updateRepo(before.id, given)
-    ctx.emit(repoUpdated({ subject: before.id, project: before.project_id }, { base_branch: after.base_branch, checks: after.checks }))
-    return { repo: repoView(after) }
   },
 })
 

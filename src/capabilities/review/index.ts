@@ -49,7 +49,7 @@ export const reviewsOf = (tx: Tx, task: string) => reviewStore(tx).ofTask(task)
 export { keepCommit } from './keep.ts'
 export { isAtLimit, tally } from './limit.ts'
 export { closePr, insertPr, openPr, PrView, prMerged, prUrl, prView, pullRequestOf } from './pull-requests.ts'
-export { askForReviewers, type ReviewerFacts, readerHarness } from './reviewer.ts'
+export { askForReviewers, type ReviewerFacts, readerProgram } from './reviewer.ts'
 export { reviewRefused, reviewRequested, reviewTimedOut } from './schema.ts'
 export {
   FEEDBACK_PRIORITIES,

@@ -20,7 +20,7 @@ export const keepHandedIn = defineEffect({
     const [round] = await reviewStore(ctx.view).latest([task_id])
     const work = await workOf(ctx.view, task_id)
     const commit = round?.head_commit ?? round?.handed_in
-    const place = work && (await placeOf(ctx.view, work))
+    const place = work && (await placeOf(ctx, work))
     if (!round || !commit || !place || round.outcome === 'merged') return
     try {
       await ctx.ports.git.keep(place.repo, task_id, commit)

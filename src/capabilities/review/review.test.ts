@@ -1,7 +1,8 @@
 import { describe, expect, onTestFinished } from 'vitest'
 import { type Caller, openTestApp, type TestApp, test } from '../../testing/app.ts'
-import { FakeGit } from '../../testing/fakes/runs.ts'
+import { FakeGit } from '../../testing/fakes/git.ts'
 import { until } from '../../testing/signals.ts'
+import { WorkGround } from '../../testing/work.ts'
 
 describe('handing in work', () => {
   test('[V1] moves the own task to REVIEW and keeps the summary of each round', async ({ app }) => {
@@ -49,6 +50,28 @@ describe('handing in work', () => {
     })
     expect((await app.owner.call('task_get', { task_id: task.id })).task.status).toBe('IN_PROGRESS')
     expect(await app.owner.call('review_request', { ...handedIn, leave_uncommitted: true })).toMatchObject({ status: 'REVIEW' })
+  })
+})
+
+describe('a reviewer agent', () => {
+  test('[V30] that is still queued is told with the path where its worktree will be', async ({ app }) => {
+    const ground = await new WorkGround(app).prepare()
+    const set = (key: string, value: unknown) => app.owner.call('setting_update', { key, value })
+    await set('runs.default_harness', 'fake')
+    await set('runs.linger_seconds', 600)
+    await set('runs.max_per_project', 1)
+    const work = await ground.begun()
+    ground.commit(work.path, 'b.txt', 'x\n')
+    const asked = { summary: 'done', reviewer_agent: true, idempotency_key: 'once' }
+    const ask = () => app.owner.call('review_request', asked, { actFor: work.worker, holdMs: 1 })
+    await ask()
+    await until(async () => (await app.events({ type: 'reviewer.started' })).length === 1)
+    const { reviewer } = await ask()
+    expect(reviewer).toMatchObject({ state: 'starting', worktree_path: expect.any(String) })
+    await set('runs.max_per_project', 2)
+    const made = async () => (await app.owner.call('work_get', { task_id: reviewer.task_id })).work
+    await until(async () => (await made()).state === 'made')
+    expect((await made()).path).toBe(reviewer.worktree_path)
   })
 })
 

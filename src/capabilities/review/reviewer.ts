@@ -1,12 +1,12 @@
 import { z } from 'zod'
-import { type Refusal, refuse } from '../../kernel/error.ts'
+import type { Refusal } from '../../kernel/error.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import type { LookContext, WatchContext } from '../../kernel/tool.ts'
-import { projectStore } from '../project/index.ts'
-import { workOf } from '../work/index.ts'
+import type { Harness } from '../../ports/harness.ts'
+import { programFor } from '../programs.ts'
+import { workOf, workPlan, worktreePath } from '../work/index.ts'
 import { type ReviewRow, reviewStore } from './store.ts'
 import '../../ports/git.ts'
-import '../../ports/harness.ts'
 
 /** Shorter than an agent that has asked for review gets to end by itself: it is to hear the answer. */
 const STARTING_MS = 15_000
@@ -28,6 +28,7 @@ export const ReviewerView = z.strictObject({
   task_id: z.string(),
   session_name: z.string().describe('What `signalbox attach` shows of it'),
   worktree_path: z.string().describe('Where it reads; while it is starting, where it will'),
+  harness: z.string().nullable().describe('The agent program that reads; null before it is there'),
   state: z.enum(REVIEWER_STATES),
   reason: z.string().nullable(),
 })
@@ -41,24 +42,9 @@ export function askForReviewers(ask: Source): void {
   source = ask
 }
 
-/** What cannot be started is said before anything is handed in. */
-export async function cannotRead(ctx: LookContext): Promise<Refusal | undefined> {
-  const { harnesses } = ctx.ports
-  const name = readerHarness(ctx)
-  const harness = harnesses.get(name)
-  if (!harness)
-    return refuse('INVALID_INPUT', `There is no harness "${name}" that could review.`, {
-      hint: 'A person sets review.harness or runs.default_harness.',
-      suggestions: harnesses.names(),
-    })
-  const found = await harness.probe()
-  if (found.found) return undefined
-  return refuse('INVALID_INPUT', `${harness.title} cannot review here: ${found.why}`, { hint: `Install it: ${found.install}` })
-}
-
 /** Where none is set for reviews, a reviewer that somebody asks for is as every other agent. */
-export function readerHarness(ctx: { setting<T>(key: string): T }): string {
-  return ctx.setting<string>('review.harness') || ctx.setting<string>('runs.default_harness')
+export function readerProgram(ctx: LookContext): Promise<Harness | Refusal> {
+  return programFor(ctx, ctx.setting<string>('review.harness') || undefined)
 }
 
 /** The cursor comes first: what is told between the look and the wait is then seen by the wait. */
@@ -78,7 +64,6 @@ export async function reviewerThere(ctx: WatchContext, round: ReviewRow): Promis
 
 async function pathOf(ctx: WatchContext, task: string): Promise<string> {
   const work = await workOf(ctx.view, task)
-  const repo = work && (await projectStore(ctx.view).repo(work.repo_id))
-  if (!repo) throw new Error(`the reviewer on ${task} has no work`)
-  return work.path ?? ctx.ports.git.placeFor(repo.path, work.name)
+  if (!work) throw new Error(`the reviewer on ${task} has no work`)
+  return worktreePath(ctx.ports.git, await workPlan(ctx.view, work))
 }

@@ -8,7 +8,7 @@ import { placeOf, workOf } from '../work/index.ts'
 import { keepCommit } from './keep.ts'
 import { limitOf, overLimit } from './limit.ts'
 import { openPr } from './pull-requests.ts'
-import { cannotRead, ReviewerView, reviewerThere } from './reviewer.ts'
+import { ReviewerView, readerProgram, reviewerThere } from './reviewer.ts'
 import { type FeedbackView, LimitView, ReviewView, reviewRequested } from './schema.ts'
 import { type FeedbackRow, feedbackStore, type Reader, type ReviewRow, reviewStore } from './store.ts'
 import { timeOut } from './timeout.ts'
@@ -42,8 +42,9 @@ export const request = defineTool({
   profile: 'pair_worker',
   core: true,
   async prepare(ctx, { task_id, leave_uncommitted, reviewer_agent }) {
-    const unread = reviewer_agent ? await cannotRead(ctx) : undefined
-    if (unread) return unread
+    // What cannot be started is said before anything is handed in.
+    const reader = reviewer_agent ? await readerProgram(ctx) : undefined
+    if (reader instanceof Refusal) return reader
     const id = task_id ?? ctx.principal.scope.task
     const seen = id ? await seenOf(ctx, id) : undefined
     return (leave_uncommitted ? undefined : uncommitted(seen?.dirty ?? 0, '; or say leave_uncommitted')) ?? { head: seen?.head ?? null }
@@ -116,10 +117,12 @@ async function seenOf(ctx: LookContext, ref: string): Promise<{ dirty: number; h
   const task = await requireTask(ctx, ref)
   if (ctx.principal.kind === 'agent' && ctx.principal.scope.task !== task.id) return undefined
   const work = await workOf(ctx.view, task.id)
-  const place = work && (await placeOf(ctx.view, work))
-  if (!place || !work.base_commit) return undefined
+  if (!work?.base_commit) return undefined
+  const from = work.base_commit
   // A repository that is away keeps nobody from handing in.
-  return ctx.ports.git.state(place, work.base_commit).catch(() => undefined)
+  return placeOf(ctx, work)
+    .then((place) => place && ctx.ports.git.state(place, from))
+    .catch(() => undefined)
 }
 
 interface HandedIn {

@@ -14,7 +14,7 @@ export const sessionAttention: AttentionSource = async (view, tasks) => {
       else if (session.prompt === 'not_verified') human(`Look whether the prompt was taken. ${session.prompt_detail ?? ''}`.trim())
       else if (session.prompt === 'failed') human(`The prompt was not sent: ${session.prompt_detail ?? ''} Attach and tell it yourself.`)
       else told.set(session.task_id, { attention: 'running', detail: 'Its terminal is open.' })
-    } else if (session.state === 'lost') human('Its terminal was lost. Open it again with session_open; the worktree is as it was.')
+    } else if (session.state === 'lost') human('Its terminal was lost. Open it again; the worktree is as it was.')
     else if (task?.status === 'IN_PROGRESS') human(`Its terminal is closed: ${session.reason ?? ''} Open it again, or ask for review.`)
   }
   return told

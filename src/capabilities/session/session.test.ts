@@ -1,7 +1,8 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { openTestApp, type TestApp } from '../../testing/app.ts'
 import { QUICK } from '../../testing/effects.ts'
-import { FakeGit, FakeRunner, fakeHarness, harnessesOf } from '../../testing/fakes/runs.ts'
+import { FakeGit } from '../../testing/fakes/git.ts'
+import { FakeRunner, fakeHarness, harnessesOf } from '../../testing/fakes/runs.ts'
 import { FakeTerminal } from '../../testing/fakes/terminal.ts'
 import { until } from '../../testing/signals.ts'
 
@@ -313,7 +314,7 @@ describe('the end of a session', () => {
     const { session } = await app.owner.call('session_open', { task_id: task.id })
     app.terminal.change(session.id, { state: { state: 'absent' } })
     await app.state(task.id, 'lost')
-    expect(await attention(app, task.id)).toMatchObject({ attention: 'human', attention_detail: expect.stringContaining('session_open') })
+    expect(await attention(app, task.id)).toMatchObject({ attention: 'human', attention_detail: expect.stringContaining('Open it again') })
     await expectTokenEnded(app)
     // What its tree left behind.
     await until(() => app.terminal.closed.includes(session.id))

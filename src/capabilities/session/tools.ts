@@ -11,7 +11,7 @@ import { takeTurn } from '../handle.ts'
 import { RepoId, TaskId } from '../ids.ts'
 import { livingRun } from '../job/index.ts'
 import { giveTo, handleOf, requireTask, requireUnblocked, type TaskRow, taskStore, transition } from '../task/index.ts'
-import { planWork } from '../work/index.ts'
+import { planWork, requireRepoThere } from '../work/index.ts'
 import { isElsewhere, launchSession, typeInto } from './effects.ts'
 import { aboutSession, askToClose, mayChoose, mayLook, named, noSession, notPair, sessionView } from './rules.ts'
 import { SESSION_STATES, SessionView, sessionClosed, sessionOpened, sessionOpening, sessionTyped } from './schema.ts'
@@ -38,10 +38,12 @@ export const open = defineTool({
   example: { task_id: 'T-3', program: 'claude' },
   impact: 'write',
   profile: 'pair_worker',
-  async prepare(ctx, { task_id, program }) {
+  async prepare(ctx, { task_id, program, repo_id }) {
     if (await sessionStore(ctx.view).livingOf(task_id)) return {}
     const task = await requireTask(ctx, task_id)
-    return notPair(task) ?? (await canOpen(ctx, program)) ?? {}
+    const wrong = notPair(task) ?? (await canOpen(ctx, program))
+    if (!wrong) await requireRepoThere(ctx, task_id, repo_id)
+    return wrong ?? {}
   },
   async run(ctx: RunContext, { task_id, message, repo_id, ...given }: z.output<typeof Opening>) {
     const program = given.program ?? ctx.setting<string>('sessions.default_program')

@@ -6,6 +6,13 @@ export interface Attended {
   attention: AttentionName
   /** For a person: until when, how much of what, why. */
   detail: string | null
+  /** The calls by which a person gets it further, where these are others than its status suggests. Each is accepted as it stands. */
+  steps?: Step[]
+}
+
+export interface Step {
+  tool: string
+  arguments: Record<string, unknown>
 }
 
 /** What another capability knows of open tasks that it moves; of the others it says nothing. */

@@ -43,7 +43,7 @@ export const task = defineCapability({
   ],
 })
 
-export type { AttentionSource } from './attention.ts'
+export type { AttentionSource, Step } from './attention.ts'
 export { askForAttention } from './attention.ts'
 export { askForEpics, type EpicFacts, epicOf } from './epic.ts'
 export {
@@ -63,7 +63,7 @@ export {
 } from './rules.ts'
 export { Body, Description, type Status, TaskSummary, TaskView, Title, taskNoted } from './schema.ts'
 export { type NoteRow, type TaskRow, taskStore } from './store.ts'
-export { createTask } from './tools.ts'
+export { createTask, tasksOfProject } from './tools.ts'
 export { fullView, summaries } from './view.ts'
 
 /** Where something lies that belongs to a task: a job, a run, its work. */

@@ -38,6 +38,10 @@ export const TaskSummary = z.strictObject({
   blocked_by: z.array(z.string()).describe('Handles of the open tasks that it waits for'),
   attention: Attention,
   attention_detail: z.string().nullable().describe('Until when, how much of what, why'),
+  attention_steps: z
+    .array(z.strictObject({ tool: z.string(), arguments: z.record(z.string(), z.unknown()) }))
+    .optional()
+    .describe('Calls that get it further, where these are others than its status suggests'),
   version: z.int(),
   created_at: Timestamp,
   updated_at: Timestamp,

@@ -162,6 +162,16 @@ export function taskStore(tx: Tx) {
       return result.numUpdatedRows === 1n
     },
 
+    /** Those of a project, which is over: nobody works on them, and what they were is in the log. */
+    deleteDone: (project: string, now: number) =>
+      db
+        .updateTable('tasks')
+        .set((eb) => ({ deleted_at: now, updated_at: now, version: eb('version', '+', 1) }))
+        .where('project_id', '=', project)
+        .where('status', '=', 'DONE')
+        .where('deleted_at', 'is', null)
+        .execute(),
+
     blockers: async (ids: string[]) => {
       if (ids.length === 1) return blockersOf.all(tx, { id: ids[0] as string })
       return ids.length ? blockersIn(db).where('d.task_id', 'in', ids).execute() : []

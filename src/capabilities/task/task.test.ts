@@ -1,7 +1,7 @@
-import fc from 'fast-check'
 import { describe, expect, onTestFinished } from 'vitest'
 import { createHost } from '../../daemon/host.ts'
 import { type Caller, openTestApp, type TestApp, test } from '../../testing/app.ts'
+import { fc } from '../../testing/property.ts'
 import { until } from '../../testing/signals.ts'
 
 type Fields = Record<string, unknown>

@@ -6,7 +6,7 @@ import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { agentStore } from '../agent/index.ts'
 import { nextNumber } from '../handle.ts'
 import { AgentId, EpicId, ProjectId, TaskId } from '../ids.ts'
-import { currentProject, noProject, ProjectView, projectStore, projectView, RepoView, repoView } from '../project/index.ts'
+import { type Belonging, currentProject, noProject, ProjectView, projectStore, projectView, RepoView, repoView } from '../project/index.ts'
 import { attended } from './attention.ts'
 import { type EpicFacts, requireOpenEpic } from './epic.ts'
 import {
@@ -16,6 +16,7 @@ import {
   depend,
   giveTo,
   handleOf,
+  isDuty,
   requireTask,
   requireUnblocked,
   save,
@@ -29,6 +30,7 @@ import {
   Description,
   PRIORITIES,
   Priority,
+  type Status,
   StatusName,
   TaskSummary,
   TaskType,
@@ -308,16 +310,40 @@ export const remove = defineTool({
   async run(ctx, input) {
     const row = await requireTask(ctx, input.task_id)
     if (row.lead) return ofAnEpic(row)
-    const next = touched(ctx, row, { assignee_id: null })
-    next.deleted_at = next.updated_at
-    next.status_changed_at = next.updated_at
-    await agentStore(ctx.tx).unbindTask(row.id, ctx.now)
-    await save(ctx, row, next)
-    ctx.emit(taskDeleted(about(row), { handle: handleOf(row), version: next.version, from: row.status }))
-    for (const end of whenTaskEnds) await end(ctx, next)
+    await deleteTask(ctx, row)
     return { task_id: row.id, handle: handleOf(row), deleted: true as const }
   },
 })
+
+async function deleteTask(ctx: RunContext, row: TaskRow): Promise<void> {
+  const next = touched(ctx, row, { assignee_id: null })
+  next.deleted_at = next.updated_at
+  next.status_changed_at = next.updated_at
+  await agentStore(ctx.tx).unbindTask(row.id, ctx.now)
+  await save(ctx, row, next)
+  ctx.emit(taskDeleted(about(row), { handle: handleOf(row), version: next.version, from: row.status }))
+  for (const end of whenTaskEnds) await end(ctx, next)
+}
+
+/** More would keep everybody else waiting. */
+const MOST_OPEN = 500
+const OPEN: Status[] = ['BACKLOG', 'IN_PROGRESS', 'REVIEW']
+
+/** Those of a project go with it; those that only have work in a repository are that work's. */
+export const tasksOfProject: Belonging = {
+  async open(tx, { project, repo }) {
+    const tasks = repo ? [] : await taskStore(tx).list({ project, statuses: OPEN }, 'number', undefined, MOST_OPEN)
+    return tasks.filter((task) => !isDuty(task)).map((task) => `${handleOf(task)} (${task.status})`)
+  },
+  async end(ctx, { project, repo }) {
+    if (repo) return
+    const open = await taskStore(ctx.tx).list({ project, statuses: OPEN }, 'number', undefined, MOST_OPEN + 1)
+    if (open.length > MOST_OPEN)
+      throw refuse('CONFLICT', `It has more than ${MOST_OPEN} open tasks.`, { hint: 'Close or delete some first.' })
+    for (const task of open) await deleteTask(ctx, task)
+    await taskStore(ctx.tx).deleteDone(project, ctx.now)
+  },
+}
 
 export const note = defineTool({
   name: 'task_note',
@@ -349,6 +375,9 @@ function outsideEpic(epic: EpicFacts, project: string, branch: string | undefine
 type Wanted = z.output<typeof NewTask> & { epic_id?: string; lead?: boolean; reviews_task_id?: string }
 
 export async function createTask(ctx: RunContext, project: string, input: Wanted): Promise<TaskRow> {
+  // An agent of that project, and a plan for it, may have outlived it.
+  if ((await projectStore(ctx.tx).project(project))?.deleted_at !== null)
+    throw refuse('RESOURCE_NOT_FOUND', 'That project was deleted.', { next_tool: 'project_list', next_arguments: {} })
   const number = await nextNumber(ctx.tx, 'task')
   const row: TaskRow = {
     id: ctx.id('task'),

@@ -83,7 +83,7 @@ function summary(row: TaskRow, blockers: Blocker[], told: Attended | undefined):
 function attentionOf(row: TaskRow, blocked: boolean, told: Attended | undefined) {
   const what = (attention: z.output<typeof Attention>, detail: string | null = null) => ({ attention, attention_detail: detail })
   if (row.status === 'DONE') return what(null)
-  if (told) return what(told.attention, told.detail)
+  if (told) return { ...what(told.attention, told.detail), ...(told.steps ? { attention_steps: told.steps } : {}) }
   if (blocked) return what('dependency')
   return what(row.status === 'IN_PROGRESS' && row.assignee_id ? 'running' : 'human')
 }

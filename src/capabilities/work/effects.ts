@@ -3,12 +3,15 @@ import { defineEffect, type EffectContext } from '../../kernel/effect.ts'
 import type { RunContext } from '../../kernel/tool.ts'
 import { GitRefusal, type NewPlace, type Rescue } from '../../ports/git.ts'
 import { landedOn } from './line.ts'
-import { workPlan } from './plan.ts'
+import { requireHere, workPlan, worktreePath } from './plan.ts'
 import { whoUses } from './rules.ts'
 import { WorkPlan } from './schema.ts'
 import { type WorkRow, workStore } from './store.ts'
 
-const ATTEMPTS = 5
+/** Daemons that are killed in the middle of it, or have not got it, do not count. */
+const ATTEMPTS = 100
+/** What git refuses so often is told; a lock that somebody holds may be free by then. */
+const REFUSALS = 5
 
 /** For an effect that needs the worktree: makes it, or finds it made, and tells. */
 export async function makeWorktree(ctx: EffectContext, plan: WorkPlan): Promise<NewPlace & { head: string; from: string }> {
@@ -18,7 +21,7 @@ export async function makeWorktree(ctx: EffectContext, plan: WorkPlan): Promise<
   const place = { ...placeFor(ctx, plan), line: await line(branch) }
   if (base_from) await ctx.ports.git.branch({ repo, branch, base: base_from, strategy, line: await line(base_from) })
   const { base, head } = await ctx.ports.git.add(place)
-  await ctx.report('work_made', { work_id: plan.work_id, path: place.path, base_commit: base, head })
+  await ctx.report('work_made', { work_id: plan.work_id, path: place.path, host: ctx.ports.daemon.host, base_commit: base, head })
   return { ...place, head, from: base }
 }
 
@@ -65,18 +68,21 @@ export const undoWork = defineEffect({
 
 /** What will not be otherwise next time is told; a lock that somebody holds may be. */
 async function telling(ctx: EffectContext, plan: WorkPlan, what: string, request: string, work: () => Promise<void>): Promise<void> {
+  const row = await workStore(ctx.view).find(plan.work_id)
+  if (row?.path) await requireHere(ctx, row, { repo: plan.repo, path: row.path, branch: row.branch })
   try {
     await work()
   } catch (error) {
-    if (!(error instanceof GitRefusal) || (error.reason === 'busy' && ctx.attempt < ATTEMPTS)) throw error
+    if (!(error instanceof GitRefusal) || (error.reason === 'busy' && ctx.attempt < REFUSALS)) throw error
     await ctx.report('work_failed', { work_id: plan.work_id, what, message: error.message.slice(0, 2_000), request })
   }
 }
 
-function placeFor(ctx: EffectContext, { repo, repo_handle, name, path, branch, base, base_from, strategy }: WorkPlan): NewPlace {
+function placeFor(ctx: EffectContext, plan: WorkPlan): NewPlace {
+  const { repo, branch, base, base_from, strategy } = plan
   // What was merged into a branch of ours is on no remote yet.
   const from = base_from ? ('local' as const) : strategy
-  return { repo, path: path ?? ctx.ports.git.placeFor(repo_handle, name), branch, base, strategy: from }
+  return { repo, path: worktreePath(ctx.ports.git, plan), branch, base, strategy: from }
 }
 
 function told(rescue: Rescue | undefined) {

@@ -31,10 +31,23 @@ export const work = defineCapability({
   ],
 })
 
+export { workInRepo } from './belongings.ts'
 export { makeWorktree, takeAway } from './effects.ts'
 export { askForLines } from './line.ts'
 export { isOurs, nameOf } from './names.ts'
-export { aimAt, beginsAt, placeOf, planWork, workOf, workPlan, worksOf } from './plan.ts'
+export {
+  aimAt,
+  beginsAt,
+  Elsewhere,
+  madeElsewhere,
+  placeOf,
+  planWork,
+  requireRepoThere,
+  workOf,
+  workPlan,
+  worksOf,
+  worktreePath,
+} from './plan.ts'
 export { askForPullRequests } from './pull-request.ts'
 export { inUse, type KeepReason, requireFree } from './rules.ts'
 export { WorkPlan, workFailed, workMade, workRemoved } from './schema.ts'

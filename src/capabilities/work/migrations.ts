@@ -14,4 +14,5 @@ export const migrations: Migration[] = [
     ],
   },
   { name: 'work-base-from', up: ({ text }) => [`ALTER TABLE works ADD COLUMN base_from ${text}`] },
+  { name: 'work-host', up: ({ text }) => [`ALTER TABLE works ADD COLUMN host ${text}`] },
 ]

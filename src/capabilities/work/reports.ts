@@ -19,16 +19,22 @@ export const made = defineTool({
   name: 'work_made',
   title: 'A worktree was made',
   description: 'What an effect tells when the worktree of a task is there.',
-  input: z.strictObject({ work_id: WorkId, path: text(4_000), base_commit: Hash, head: Hash }),
+  input: z.strictObject({ work_id: WorkId, path: text(4_000), host: text(4_000), base_commit: Hash, head: Hash }),
   output: Told,
-  example: { work_id, path: '/home/me/.signalbox/worktrees/web/task-00000000-log-in', base_commit: commit, head: commit },
+  example: {
+    work_id,
+    path: '/home/me/.signalbox/worktrees/web/task-00000000-log-in',
+    host: 'desk:/home/me/.signalbox',
+    base_commit: commit,
+    head: commit,
+  },
   impact: 'write',
   profile: 'maintainer',
   internal: true,
-  async run(ctx, { work_id, path, base_commit }) {
+  async run(ctx, { work_id, path, host, base_commit }) {
     const { row, about, named } = await known(ctx, work_id)
-    if (row.state === 'made' && row.path === path) return { work_id }
-    await workStore(ctx.tx).update(work_id, { path, base_commit: row.base_commit ?? base_commit, state: 'made', updated_at: ctx.now })
+    if (row.state === 'made' && row.path === path && row.host === host) return { work_id }
+    await workStore(ctx.tx).update(work_id, { path, host, base_commit: row.base_commit ?? base_commit, state: 'made', updated_at: ctx.now })
     ctx.emit(workMade(about, { ...named, path, base_commit: row.base_commit ?? base_commit }))
     return { work_id }
   },

@@ -37,6 +37,7 @@ export const WorkPlace = z.strictObject({
   name: z.string(),
   state: WorkStateName,
   path: z.string().nullable().describe('Once it was made, and until it is taken away'),
+  host: z.string().nullable().describe('The daemon on whose disk it is'),
   branch: z.string(),
   base_branch: z.string(),
 })
@@ -50,6 +51,7 @@ export const WorkView = z.strictObject({
   repo_id: z.string(),
   state: WorkStateName,
   path: z.string().nullable(),
+  host: z.string().nullable(),
   branch: z.string(),
   base_branch: z.string(),
   base_commit: z.string().nullable(),

@@ -20,6 +20,8 @@ export interface WorkRow {
   name: string
   /** Null until it was made. */
   path: string | null
+  /** The daemon that made it there, among those that share a database: on its disk it is. Null until it was made, and of older ones. */
+  host: string | null
   branch: string
   base_branch: string
   /** What the base branch itself is to be made from when it is not there: that of an epic. */
@@ -34,6 +36,7 @@ export interface WorkRow {
 
 interface Tables {
   works: WorkRow
+  tasks: { id: string; status: string; deleted_at: number | null }
 }
 
 export function workStore(tx: Tx) {
@@ -51,6 +54,20 @@ export function workStore(tx: Tx) {
       const all = db.selectFrom('works').selectAll().where('state', '=', 'made').orderBy('id').limit(limit)
       return (project ? all.where('project_id', '=', project) : all).execute()
     },
+    /** Of tasks that are not done. */
+    openIn: (repo: string, limit: number) =>
+      db
+        .selectFrom('works')
+        .innerJoin('tasks', 'tasks.id', 'works.task_id')
+        .selectAll('works')
+        .where('works.repo_id', '=', repo)
+        .where('tasks.status', '!=', 'DONE')
+        .where('tasks.deleted_at', 'is', null)
+        .orderBy('works.id')
+        .limit(limit)
+        .execute(),
+    madeIn: (repo: string, limit: number) =>
+      db.selectFrom('works').selectAll().where('repo_id', '=', repo).where('state', '=', 'made').orderBy('id').limit(limit).execute(),
     insert: (row: WorkRow) => db.insertInto('works').values(row).execute(),
     update: (id: string, changes: Partial<WorkRow>) => db.updateTable('works').set(changes).where('id', '=', id).execute(),
   }

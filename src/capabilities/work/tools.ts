@@ -1,9 +1,9 @@
 import { z } from 'zod'
-import { type Refusal, refuse } from '../../kernel/error.ts'
+import { Refusal, refuse } from '../../kernel/error.ts'
 import { inScope } from '../../kernel/policy.ts'
 import { iso, PageToken, text } from '../../kernel/schema.ts'
 import { defineTool, type LookContext, type RunContext, type WatchContext } from '../../kernel/tool.ts'
-import { GitRefusal, type Place, type WorkState } from '../../ports/git.ts'
+import type { Place, WorkState } from '../../ports/git.ts'
 import { ProjectId, TaskId } from '../ids.ts'
 import { currentProject } from '../project/index.ts'
 import { fullView, handleOf, requireTask, type TaskRow, TaskView, taskStore, whereabouts } from '../task/index.ts'
@@ -47,9 +47,8 @@ export const diff = defineTool({
     if ('body' in found) return found
     const { row, place, from, committed } = found
     const follows = (await landedOn(ctx.view, row.repo_id, row.base_branch)) ?? undefined
-    const result = await asked(() => ctx.ports.git.diff(place, { from, follows, committed, path: input.path, bytes: input.max_bytes }))
-    if ('body' in result) return result
-    const { files, text: patch, cut } = result
+    const asked = { from, follows, committed, path: input.path, bytes: input.max_bytes }
+    const { files, text: patch, cut } = await ctx.ports.git.diff(place, asked)
     return { task_id: row.task_id, branch: row.branch, base_commit: from, files, patch, cut }
   },
 })
@@ -74,8 +73,7 @@ export const readFile = defineTool({
     const found = await readable(ctx, input.task_id)
     if ('body' in found) return found
     const { row, place, committed } = found
-    const file = await asked(async () => (await ctx.ports.git.file(place, input.path, input.max_bytes, committed)) ?? noFile(input.path))
-    if ('body' in file) return file
+    const file = (await ctx.ports.git.file(place, input.path, input.max_bytes, committed)) ?? noFile(input.path)
     const content = decoded(file.bytes, file.cut)
     return { task_id: row.task_id, path: input.path, ...content, size_bytes: file.size, cut: file.cut }
   },
@@ -138,8 +136,7 @@ export const listRescues = defineTool({
   async look(ctx, input) {
     const found = await readable(ctx, input.task_id)
     if ('body' in found) return found
-    const saved = await asked(() => ctx.ports.git.rescues(found.place.repo, found.row.name))
-    if ('body' in saved) return saved
+    const saved = await ctx.ports.git.rescues(found.place.repo, found.row.name)
     return { task_id: found.row.task_id, rescues: saved.map((rescue) => ({ ...rescue, at: iso(rescue.at) })) }
   },
 })
@@ -222,8 +219,8 @@ async function undone(ctx: WatchContext, task_id: string, work_id: string, reque
   }
 }
 
-function placeView({ name, state, path, branch, base_branch }: WorkRow): z.output<typeof WorkPlace> {
-  return { name, state, path: state === 'made' ? path : null, branch, base_branch }
+function placeView({ name, state, path, host, branch, base_branch }: WorkRow): z.output<typeof WorkPlace> {
+  return { name, state, path: state === 'made' ? path : null, host, branch, base_branch }
 }
 
 async function requireWork(tx: RunContext['tx'], taskId: string): Promise<{ task: TaskRow; row: WorkRow }> {
@@ -246,7 +243,7 @@ async function readable(ctx: LookContext, taskId: string): Promise<Readable | Re
   const { task, row } = await requireWork(ctx.view, taskId)
   const denied = await checkMayReadFiles(ctx.view, ctx.principal, task)
   if (denied) return denied
-  const place = await placeOf(ctx.view, row)
+  const place = await placeOf(ctx, row)
   // What is reviewed is what would be merged, whatever lies in the worktree beside it.
   const committed = task.status === 'REVIEW'
   return place && row.base_commit ? { row, place, from: row.base_commit, committed } : notMade(task)
@@ -260,23 +257,11 @@ function noFile(path: string): never {
   throw refuse('RESOURCE_NOT_FOUND', `There is no file "${path}" in the worktree.`, { hint: 'diff_get lists those that changed.' })
 }
 
-const ANSWERS = {
-  invalid: 'INVALID_INPUT',
-  foreign: 'CONFLICT',
-  missing: 'RESOURCE_NOT_FOUND',
-  busy: 'CONFLICT',
-  unsaved: 'CONFLICT',
-  damaged: 'CONFLICT',
-  failed: 'CONFLICT',
-} as const
-
 async function asked<T>(question: () => Promise<T>): Promise<T | Refusal> {
-  try {
-    return await question()
-  } catch (error) {
-    if (error instanceof GitRefusal) return refuse(ANSWERS[error.reason], error.message)
+  return question().catch((error) => {
+    if (error instanceof Refusal) return error
     throw error
-  }
+  })
 }
 
 /** As text when all of it is; one that was cut may end in the middle of a character. */
@@ -291,14 +276,14 @@ function decoded(bytes: Buffer, cut: boolean): { encoding: 'utf8' | 'base64'; co
 
 async function view(ctx: LookContext, row: WorkRow): Promise<z.output<typeof WorkView>> {
   const task = await taskStore(ctx.view).find(row.task_id)
-  const place = await placeOf(ctx.view, row)
-  const now = place && (await stateOf(ctx, row, place))
+  const place = await asked(() => placeOf(ctx, row))
+  const now = place && !('body' in place) ? await stateOf(ctx, row, place) : place
   const seen = now && !('body' in now) ? now : undefined
-  const size = place && seen?.state === 'present' ? await ctx.ports.git.size(place) : null
+  const size = place && !('body' in place) && seen?.state === 'present' ? await ctx.ports.git.size(place) : null
   const ahead = seen?.ahead ?? null
   const keep = await reasonToKeep(ctx.view, row)
   const trouble = now && 'body' in now ? now.body.message : undefined
-  const { id, task_id, repo_id, state, path, branch, base_branch, base_commit } = row
+  const { id, task_id, repo_id, state, path, host, branch, base_branch, base_commit } = row
   return {
     id,
     task_id,
@@ -306,6 +291,7 @@ async function view(ctx: LookContext, row: WorkRow): Promise<z.output<typeof Wor
     repo_id,
     state,
     path,
+    host,
     branch,
     base_branch,
     base_commit,

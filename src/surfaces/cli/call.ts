@@ -1,4 +1,6 @@
+import { randomUUID } from 'node:crypto'
 import { CODES, type ErrorBody, Refusal, refuse } from '../../kernel/error.ts'
+import type { Tool } from '../../kernel/tool.ts'
 import { inCommands, named } from './names.ts'
 import { commandLine } from './shell.ts'
 import { painter } from './style.ts'
@@ -45,13 +47,18 @@ export async function call(reach: Reach, name: string, input: object, options: C
   return answer.result
 }
 
-/** A wait that the server cut short is taken up again where it stopped, until the time that was asked for is over. */
-export async function callUntilAnswered(reach: Reach, name: string, input: Row, options: CallOptions = {}): Promise<Row> {
+/**
+ * A wait that the server cut short is taken up again until the time that was asked for is over: a look where it stopped, by its cursor; what
+ * was written by the key under which it was, so that it is not written again.
+ */
+export async function callUntilAnswered(reach: Reach, tool: Tool, given: Row, options: CallOptions = {}): Promise<Row> {
   const began = performance.now()
+  const input = tool.run && tool.watch ? { idempotency_key: randomUUID(), ...given } : given
   let next = input
   for (;;) {
-    const result = await call(reach, name, next, options)
+    const result = await call(reach, tool.name, next, options)
     if (result.resume !== true) return result
+    if (tool.run) continue
     const asked = input.timeout_seconds
     const left = typeof asked === 'number' ? asked - (performance.now() - began) / 1_000 : undefined
     if (left !== undefined && left <= 0) return result

@@ -33,9 +33,7 @@ const beforeDashes = (args: string[]) => (args.includes('--') ? args.slice(0, ar
 export async function parseFlags(tool: Tool, args: string[], stdin: () => Promise<string>): Promise<Given> {
   const properties = argumentsOf(tool)
   const { flags, words } = readWords(tool, args, properties)
-  const wanted = wordsOf(tool)
-  // `review decide T-1 approve`: a task that may be left out, and is meant all the same.
-  if ('task_id' in properties && !wanted.includes('task_id') && TASK.test(words[0] ?? '')) wanted.unshift('task_id')
+  const wanted = wordsWith(tool, words[0])
   const open = wanted.filter((name) => !flags.has(flagOf(name)))
   for (const [i, word] of words.entries()) {
     const name = open[i]
@@ -50,6 +48,13 @@ export async function parseFlags(tool: Tool, args: string[], stdin: () => Promis
   }
   const own = (name: string) => (name in properties ? undefined : flags.get(name))
   return { input, json: own('json') === true, watch: own('watch') === true, yes: own('yes') === true, actFor: textOf(own('as')) }
+}
+
+/** `review decide T-1 approve`: a task that may be left out, and is meant all the same. */
+export function wordsWith(tool: Tool, first: unknown): string[] {
+  const words = wordsOf(tool)
+  const isTask = 'task_id' in argumentsOf(tool) && !words.includes('task_id') && typeof first === 'string' && TASK.test(first)
+  return isTask ? ['task_id', ...words] : words
 }
 
 type Raw = true | false | string[]

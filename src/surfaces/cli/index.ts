@@ -1,4 +1,4 @@
-import { Refusal, UsageError } from '../../kernel/error.ts'
+import { type EXITS, Refusal, UsageError } from '../../kernel/error.ts'
 import type { Tool } from '../../kernel/tool.ts'
 import { SHORT } from './built-in.ts'
 import { call, callUntilAnswered, type Reach, type Row, report } from './call.ts'
@@ -44,12 +44,15 @@ export async function answering(json: boolean, terminal: Terminal, work: () => P
 async function runTool(tool: Tool, given: Given, reach: Reach, terminal: Terminal): Promise<number> {
   const { input, json, actFor } = given
   if (tool.impact === 'destructive' && !given.yes && !(await confirmed(tool, input, reach, terminal))) return 1
-  const ask = () => callUntilAnswered(reach, tool.name, input, { actFor })
+  const ask = () => callUntilAnswered(reach, tool, input, { actFor })
   const draw = async (result: Row) => asText(tool, input, result, await lookFor(result, reach, terminal))
   if (given.watch) return watch({ title: commandLine(tool, input), look: ask, draw, json: json || !terminal.tty.out }, reach, terminal)
   const result = await withProgress(terminal, tool.title, ask)
-  return print(terminal, json || !terminal.tty.out ? asJson(result, json) : await draw(result))
+  terminal.out(json || !terminal.tty.out ? asJson(result, json) : await draw(result))
+  return OUTCOMES[tool.outcome?.(result) ?? 'done']
 }
+
+const OUTCOMES = { done: 0, failed: 1, pending: 8 } as const satisfies Record<string, keyof typeof EXITS>
 
 /** An answer to a tool that another command called. */
 export async function showAnswer(name: string, result: Row, json: boolean, reach: Reach, terminal: Terminal): Promise<void> {

@@ -1,7 +1,7 @@
 import { capabilities } from '../../capabilities/index.ts'
 import { UsageError } from '../../kernel/error.ts'
 import { closest } from '../../kernel/registry.ts'
-import type { Tool } from '../../kernel/tool.ts'
+import { commandOf as commandFor, type Tool } from '../../kernel/tool.ts'
 import { BUILT_IN } from './built-in.ts'
 
 /** What the command line offers: every tool that is on a surface. */
@@ -21,9 +21,8 @@ export function toolsOf(noun: string): Tool[] {
   return tools.filter((tool) => nounOf(tool) === noun)
 }
 
-/** `task create` for `task_create`. */
 export function commandOf(tool: Tool): string {
-  return `${nounOf(tool)} ${verbOf(tool)}`
+  return commandFor(tool.name)
 }
 
 export function named(name: string): Tool | undefined {

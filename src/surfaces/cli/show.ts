@@ -2,7 +2,7 @@ import type { Tool } from '../../kernel/tool.ts'
 import type { Reach, Row } from './call.ts'
 import { isRow, type Look } from './cell.ts'
 import { handlesIn } from './handles.ts'
-import { nounOf, toolsOf, verbOf } from './names.ts'
+import { inCommands, nounOf, toolsOf, verbOf } from './names.ts'
 import { type Property, propertiesOf, requiredOf } from './schema.ts'
 import { commandLine } from './shell.ts'
 import { painter } from './style.ts'
@@ -29,7 +29,8 @@ export function asText(tool: Tool, input: Row, result: Row, look: Look): string 
   if (typeof own === 'string' && typeof result.handle === 'string') look.handles.set(own, result.handle)
   const list = onlyList(tool)
   const rows = list ? ((result[list] ?? []) as Row[]) : []
-  const parts = [list && !rows.length ? nothing(tool, list, input) : '', body(tool, result, rows, look), more(tool, input, result)]
+  const shown = typeof result.message === 'string' ? { ...result, message: inCommands(result.message) } : result
+  const parts = [list && !rows.length ? nothing(tool, list, input) : '', body(tool, shown, rows, look), more(tool, input, result)]
   return parts.filter(Boolean).join('\n') + keepSecret(result, look)
 }
 

@@ -1,13 +1,16 @@
 import { z } from 'zod'
-import type { Build, Built, Delivery, Followed, Git, LineHead, LineOf, NewBranch, Place, Rebased, WorkState } from '../../ports/git.ts'
+import { checkKept, neverStarted, placeOf } from '../../adapters/runner/state.ts'
 import type { Harness, HarnessEvent, Harnesses } from '../../ports/harness.ts'
-import type { Batch, Exit, Frame, Input, Runner, RunSpec } from '../../ports/runner.ts'
+import type { Batch, Exit, Frame, Input, Runner, RunnerState, RunSpec, StopReason } from '../../ports/runner.ts'
 import { type Deferred, deferred } from '../signals.ts'
 
 interface FakeRun {
+  /** Of its agent; without one it was never started. */
   spec: RunSpec | undefined
   frames: Frame[]
+  /** Those that were taken, each once. */
   inputs: Input[]
+  takesInput: boolean
   exit: Exit | undefined
   grew: Deferred
 }
@@ -15,6 +18,7 @@ interface FakeRun {
 /** Processes that print and end when the test says so. Like the real ones they outlive the app that started them. */
 export class FakeRunner implements Runner {
   readonly runs = new Map<string, FakeRun>()
+  /** By the run and the name of the file: `run_1/token`. */
   readonly kept = new Map<string, string>()
   /** What `start` fails with, as long as it is set. */
   broken: string | undefined
@@ -29,7 +33,11 @@ export class FakeRunner implements Runner {
   }
 
   print(id: string, ...events: HarnessEvent[]): void {
-    this.#run(id).frames.push({ stream: 'out', at: Date.now(), bytes: Buffer.from(`${JSON.stringify(events)}\n`) })
+    this.tell(id, `${JSON.stringify(events)}\n`)
+  }
+
+  tell(id: string, text: string, stream: Frame['stream'] = 'out'): void {
+    this.#run(id).frames.push({ stream, at: Date.now(), bytes: Buffer.from(text) })
     this.#wake(id)
   }
 
@@ -40,11 +48,12 @@ export class FakeRunner implements Runner {
 
   async folder(run: string): Promise<string> {
     this.#run(run)
-    return `/nowhere/${run}`
+    return placeOf('/nowhere', run).folder
   }
 
   async keep(run: string, name: string, make: () => string): Promise<string> {
-    const key = `${run}/${name}`
+    const key = `${run}/${checkKept(name)}`
+    this.#run(run)
     const content = this.kept.get(key) ?? make()
     this.kept.set(key, content)
     return content
@@ -52,18 +61,26 @@ export class FakeRunner implements Runner {
 
   async start(run: string, spec: RunSpec) {
     if (this.broken !== undefined) throw new Error(this.broken)
-    this.#run(run).spec ??= spec
-    return { pid: 1, started: '1', boot: 'boot' }
+    const found = this.#run(run)
+    if (!found.spec && !found.exit) {
+      const { stdin } = spec
+      found.spec = spec
+      found.takesInput = stdin === 'open' || (typeof stdin === 'object' && stdin.open === true)
+      if (typeof stdin === 'object') this.tell(run, stdin.text, 'in')
+    }
+    return STARTED
   }
 
-  async look(run: string) {
-    const found = this.runs.get(run)
-    if (!found) return { state: 'absent' as const }
-    if (found.exit) return { state: 'ended' as const, exit: found.exit }
-    return found.spec ? { state: 'running' as const, pid: 1, started: '1', boot: 'boot' } : { state: 'prepared' as const }
+  async look(run: string): Promise<RunnerState> {
+    const found = this.runs.get(placeOf('/nowhere', run).run)
+    if (!found) return { state: 'absent' }
+    if (found.exit) return { state: 'ended', exit: found.exit }
+    return found.spec ? { state: 'running', ...STARTED } : { state: 'prepared' }
   }
 
   async *follow(run: string, from: number, signal: AbortSignal): AsyncIterable<Batch> {
+    const { state } = await this.look(run)
+    if (state === 'absent' || state === 'prepared') throw new Error(`${run} has not been started.`)
     const found = this.#run(run)
     for (let offset = from; !signal.aborted; ) {
       const grew = found.grew.promise
@@ -78,24 +95,34 @@ export class FakeRunner implements Runner {
   }
 
   async send(run: string, input: Input): Promise<boolean> {
+    if ((await this.look(run)).state !== 'running') return false
     const found = this.#run(run)
-    if (found.exit) return false
-    if (!found.inputs.some(({ seq }) => seq === input.seq)) found.inputs.push(input)
+    if (found.inputs.some(({ seq }) => seq === input.seq)) return true
+    if ((input.data !== undefined || input.close) && !found.takesInput) return false
+    found.inputs.push(input)
+    if (input.data !== undefined) this.tell(run, input.data, 'in')
+    if (input.close) found.takesInput = false
     return true
   }
 
-  async stop(run: string, why: Exit['reason']): Promise<Exit> {
-    this.exit(run, null, { reason: why, signal: 'SIGTERM', detail: 'stopped' })
+  async stop(run: string, why: StopReason): Promise<Exit> {
+    const { state } = await this.look(run)
+    if (state === 'absent') return neverStarted(why)
+    this.exit(run, null, state === 'running' ? { reason: why, signal: 'SIGTERM', detail: 'stopped' } : neverStarted(why))
     return this.#run(run).exit as Exit
   }
 
   async forget(run: string): Promise<void> {
+    if ((await this.look(run)).state === 'running') throw new Error(`${run} is still running. Stop it first.`)
     this.runs.delete(run)
+    for (const key of [...this.kept.keys()]) if (key.startsWith(`${run}/`)) this.kept.delete(key)
   }
 
   #run(id: string): FakeRun {
-    const known = this.runs.get(id) ?? { spec: undefined, frames: [], inputs: [], exit: undefined, grew: deferred() }
-    this.runs.set(id, known)
+    const { run } = placeOf('/nowhere', id)
+    const none = { spec: undefined, frames: [], inputs: [], takesInput: false, exit: undefined, grew: deferred() }
+    const known = this.runs.get(run) ?? none
+    this.runs.set(run, known)
     return known
   }
 
@@ -106,6 +133,8 @@ export class FakeRunner implements Runner {
     grew.resolve()
   }
 }
+
+const STARTED = { pid: 1, started: '1', boot: 'boot' }
 
 /** Prints events as they are: one list to a frame. */
 export function fakeHarness(more: Partial<Harness> = {}): Harness {
@@ -118,9 +147,9 @@ export function fakeHarness(more: Partial<Harness> = {}): Harness {
     probe: async () => ({ found: true, version: '1' }),
     launch: ({ brief, session }) => ({ argv: ['fake'], env: {}, inherit: [], stdin: 'open', files: { brief, session: session ?? '' } }),
     begin: () => ({ frames: 0 }),
-    decode: (state, frame) => ({
+    decode: (state, { stream, bytes }) => ({
       state: { frames: Number(state.frames) + 1 },
-      events: JSON.parse(frame.bytes.toString()) as HarnessEvent[],
+      events: stream === 'in' ? [] : (JSON.parse(bytes.toString()) as HarnessEvent[]),
     }),
     message: (state, text) => ({ state, events: [{ type: 'text', from: 'person', text }], send: [`${text}\n`] }),
     interrupt: (state) => ({ state, events: [], signal: 'SIGINT' }),
@@ -132,91 +161,4 @@ export function fakeHarness(more: Partial<Harness> = {}): Harness {
 
 export function harnessesOf(...list: Harness[]): Harnesses {
   return { names: () => list.map(({ name }) => name), get: (name) => list.find((harness) => harness.name === name) }
-}
-
-/** Worktrees that hold what the test says. */
-export class FakeGit implements Git {
-  work: WorkState = { state: 'present', head: 'a'.repeat(40), ahead: 0, dirty: 0, fingerprint: 'same' }
-  readonly added: string[] = []
-  readonly branches = new Set<string>()
-  lineHead: LineHead = { state: 'ready', head: 'b'.repeat(40), moved: false }
-  readonly builds: Build[] = []
-  /** What every build comes to. */
-  built: Built = { result: 'built', commit: 'c'.repeat(40) }
-  readonly landed: { target: string; from: string; to: string }[] = []
-  /** Whether the line is where it is moved from. */
-  lands = true
-  readonly deliveries: Delivery[] = []
-  followed: Followed = { state: 'even' }
-  readonly scratches = new Map<string, string>()
-
-  async inspect(path: string) {
-    return { top: path, branch: 'main', branches: ['main'], remote: null, head: 'a'.repeat(40) }
-  }
-  placeFor(repo: string, name: string) {
-    return `/worktrees/${repo}/${name}`
-  }
-  async add({ path }: { path: string }) {
-    this.added.push(path)
-    return { base: 'b'.repeat(40), head: 'b'.repeat(40) }
-  }
-  async state() {
-    return this.work
-  }
-  async remove() {
-    return { rescue: undefined }
-  }
-  async diff() {
-    return { files: [], text: '', cut: false }
-  }
-  async file(_place: unknown, path: string) {
-    return path === 'AGENTS.md' ? { bytes: Buffer.from('x'), size: 1, cut: false } : undefined
-  }
-  async rescue() {
-    return undefined
-  }
-  async rescues() {
-    return []
-  }
-  async restore() {
-    return { rescue: undefined }
-  }
-  async size() {
-    return 0
-  }
-  async deliver(_place: Place, delivery: Delivery) {
-    this.deliveries.push(delivery)
-    return { commit: 'd'.repeat(40) }
-  }
-  async rebase(): Promise<Rebased> {
-    return { result: 'even', head: 'd'.repeat(40) }
-  }
-  async branch({ branch }: NewBranch) {
-    this.branches.add(branch)
-    return { head: 'b'.repeat(40) }
-  }
-  async line(_of: LineOf): Promise<LineHead> {
-    return this.lineHead
-  }
-  async keep() {}
-  async build(build: Build): Promise<Built> {
-    this.builds.push(build)
-    return this.built
-  }
-  async land({ target }: LineOf, from: string, to: string) {
-    if (!this.lands) return false
-    this.landed.push({ target, from, to })
-    this.lineHead = { state: 'ready', head: to, moved: false }
-    return true
-  }
-  async follow(_of: LineOf): Promise<Followed> {
-    return this.followed
-  }
-  async scratch(_repo: string, name: string, commit: string) {
-    this.scratches.set(name, commit)
-    return { path: `/worktrees/.scratch/${name}` }
-  }
-  async dropScratch(_repo: string, name: string) {
-    this.scratches.delete(name)
-  }
 }

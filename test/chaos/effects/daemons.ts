@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import type { EffectTimes } from '../../../src/kernel/effect.ts'
-import { Random, seeds } from '../random.ts'
+import { Random } from '../random.ts'
 import { pause } from '../stop.ts'
 import { openMarkApp, settled } from './app.ts'
 import { buildProgram, Child } from './child.ts'
@@ -29,11 +29,11 @@ interface DaemonsReport {
 }
 
 /** Nothing lost, nothing done twice, no queue at a stand. */
-export async function endureKills(seconds: number): Promise<DaemonsReport> {
+export async function endureKills(seed: number, seconds: number): Promise<DaemonsReport> {
   const program = await buildProgram()
   const places = await postgresPlaces()
   try {
-    const report = await killDaemons(program.path, places, seeds(1)[0] as number, seconds)
+    const report = await killDaemons(program.path, places, seed, seconds)
     console.info(summary(report))
     expect(report.wrong).toEqual([])
     expect(report.longestStandMs).toBeLessThan(LONGEST_STAND_MS)

@@ -104,8 +104,12 @@ const MOVES: Record<FullEpic['state'], { to: State; text: string; icon: typeof P
 
 function Moves({ epic }: { epic: FullEpic }) {
   const may = useMay()
-  const move = useAction('epic_update')
   const [cancelling, setCancelling] = useState(false)
+  const [unmerged, setUnmerged] = useState<string>()
+  const move = useAction('epic_update', {
+    onSuccess: () => setUnmerged(undefined),
+    onError: ({ body }, { state }) => setUnmerged(state === 'COMPLETED' && body.code === 'CONFLICT' ? body.message : undefined),
+  })
   const open = epic.state !== 'COMPLETED' && epic.state !== 'CANCELLED'
   return (
     <>
@@ -127,6 +131,15 @@ function Moves({ epic }: { epic: FullEpic }) {
           Cancel
         </Button>
       )}
+      <Confirm
+        open={unmerged !== undefined}
+        onClose={() => setUnmerged(undefined)}
+        title={`Is ${epic.handle} merged?`}
+        description={`${unmerged} Merge it first. If it was merged where this repository does not show it, it can be completed all the same.`}
+        action="It was merged elsewhere"
+        busy={move.isPending}
+        onConfirm={() => move.mutate({ epic_id: epic.id, state: 'COMPLETED', merged_elsewhere: true })}
+      />
       <Confirm
         open={cancelling}
         onClose={() => setCancelling(false)}

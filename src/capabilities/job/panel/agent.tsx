@@ -102,6 +102,7 @@ function Actions({ task, openTab, standing, runs }: Props & { standing: Standing
   const interrupt = useAction('job_submit', { said: () => 'The agent is told to end what it does now.' })
   const worked = runs.some(({ kind }) => kind === 'agent')
   const free = !isOpen(standing) && task.status !== 'DONE' && task.task_type === 'AUTO'
+  const startable = free && task.status !== 'REVIEW'
   return (
     <div className="agent-actions">
       {free && worked && checks && (
@@ -114,12 +115,12 @@ function Actions({ task, openTab, standing, runs }: Props & { standing: Standing
           Run checks
         </Button>
       )}
-      {free && (
+      {startable && (
         <Button kind={worked ? 'plain' : 'primary'} icon={Play} onClick={() => setAsking('start')}>
           {worked ? 'Start anew' : 'Start agent'}
         </Button>
       )}
-      {free && worked && (
+      {startable && worked && (
         <Button kind="primary" icon={RotateCcw} onClick={() => setAsking('resume')}>
           Resume
         </Button>

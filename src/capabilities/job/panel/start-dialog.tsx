@@ -158,10 +158,12 @@ function Harnesses({ chosen, children }: { chosen: string; children(list: Harnes
   return (
     <Loaded read={{ ...actions, data: setting.isPending ? undefined : actions.data }}>
       {({ harnesses }) => {
-        const rank = ({ name, available }: Harness) => (available ? (name === preferred ? 0 : 1) : 2)
+        const rank = ({ name, available, signed_in }: Harness) => (!available ? 3 : name === preferred ? 0 : signed_in ? 1 : 2)
         const sorted = harnesses.toSorted((a, b) => rank(a) - rank(b))
-        const there = sorted.filter(({ available }) => available)
-        return children(sorted, there.find(({ name }) => name === chosen) ?? there[0])
+        const named = (name: unknown) => sorted.find((harness) => harness.available && harness.name === name)
+        // As the daemon does: one without a model is started only where somebody says so.
+        const ready = sorted.filter(({ available, signed_in }) => available && signed_in)
+        return children(sorted, named(chosen) ?? named(preferred) ?? (ready.length === 1 ? ready[0] : undefined))
       }}
     </Loaded>
   )
@@ -171,12 +173,13 @@ function HarnessChoice({ list, chosen, onChoose }: { list: Harness[]; chosen: Ha
   return (
     <fieldset className="harnesses">
       <legend>Agent program</legend>
-      {list.map(({ name, title, available, version, install }) => (
+      {list.map(({ name, title, available, version, install, signed_in }) => (
         <div key={name} className={`harness ${name === chosen?.name ? 'harness-chosen' : ''}`}>
           <label>
             <input type="radio" name="harness" checked={name === chosen?.name} disabled={!available} onChange={() => onChoose(name)} />
             <span>{title}</span>
             {available ? version && <span className="muted harness-version">{version}</span> : <Badge>not installed</Badge>}
+            {available && signed_in === false && <Badge>not logged in</Badge>}
           </label>
           {!available && install && <CopyLine label={`how to install ${title}`} text={install} />}
         </div>

@@ -107,7 +107,8 @@ function Held({ line: { repo_id, repo, target, held } }: { line: Line }) {
   )
 }
 
-function Behind({ line: { repo_id, repo, target, behind, behind_reason } }: { line: Line }) {
+/** The branch has not got all that landed. */
+export function Behind({ line: { repo_id, repo, target, behind, behind_reason } }: { line: Line }) {
   const may = useMay()
   const sync = useAction('repo_sync', { said: ({ message }) => visible(message) })
   return (

@@ -1,6 +1,6 @@
 import './merges.css'
 import { Link } from '@tanstack/react-router'
-import { Hourglass, RotateCcw } from 'lucide-react'
+import { Hourglass, RotateCcw, X } from 'lucide-react'
 import { type SyntheticEvent, useEffect, useState } from 'react'
 import { Badge } from '../../../ui/kit/badge.tsx'
 import { Button } from '../../../ui/kit/button.tsx'
@@ -24,6 +24,7 @@ export function MergeEntry({ merge }: { merge: Merge }) {
           {merge.state === 'checking' && merge.began_at ? <Elapsed since={merge.began_at} /> : <Time at={ended_at ?? submitted_at} />}
         </span>
         <Retry merge={merge} />
+        <TakeOut merge={merge} />
       </div>
       <Outcome merge={merge} />
     </li>
@@ -97,6 +98,23 @@ export function Retry({ merge: { id, handle, can_retry } }: { merge: Merge }) {
       onClick={() => retry.mutate({ merge_id: id })}
     >
       Try again
+    </Button>
+  )
+}
+
+/** Of one that waits or is checked; it can be decided anew. */
+export function TakeOut({ merge: { id, handle, position } }: { merge: Merge }) {
+  const may = useMay()
+  const cancel = useAction('merge_cancel', { said: ({ message }) => message })
+  if (position === null || !may('merge_cancel')) return null
+  return (
+    <Button
+      icon={X}
+      aria-label={`Take out: the merge of ${handle}`}
+      busy={cancel.isPending}
+      onClick={() => cancel.mutate({ merge_id: id })}
+    >
+      Take out
     </Button>
   )
 }

@@ -16,7 +16,8 @@ import { Who } from '../../../ui/kit/who.tsx'
 import { useAction, useMay, useTool } from '../../../ui/live.tsx'
 import type { TaskOnPage } from '../../../ui/panel.ts'
 import { feedbackOf, inOrder, placeOf } from './feedback.ts'
-import { Elapsed, Outcome, Retry, StateBadge } from './merge-entry.tsx'
+import { Behind } from './lines.tsx'
+import { Elapsed, Outcome, Retry, StateBadge, TakeOut } from './merge-entry.tsx'
 import type { Line, Merge } from './words.ts'
 
 const LONGEST_TITLE = 200
@@ -292,6 +293,7 @@ function MergeOf({ task, round }: { task: TaskOnPage; round: Round }) {
           </span>
           <Standing line={line} merge={merge} />
           <Retry merge={merge} />
+          <TakeOut merge={merge} />
         </div>
         {line.held !== null && merge.position !== null && (
           <p className="refused">
@@ -300,6 +302,7 @@ function MergeOf({ task, round }: { task: TaskOnPage; round: Round }) {
         )}
         <Outcome merge={merge} />
       </div>
+      {merge.state === 'landed' && line.behind > 0 && <Behind line={line} />}
     </Card>
   )
 }

@@ -11,7 +11,9 @@ import { Table } from '../../../ui/kit/table.tsx'
 import { Time } from '../../../ui/kit/time.tsx'
 import { useAction, useAll } from '../../../ui/live.tsx'
 import { AddRepo } from './add-repo.tsx'
+import { EditRepo } from './edit-repo.tsx'
 import { NewProject } from './new-project.tsx'
+import { DeleteProject, RemoveRepo } from './remove.tsx'
 import { short } from './words.ts'
 
 type Project = Output<'project_list'>['projects'][number]
@@ -74,6 +76,7 @@ function ProjectCard({ project, repos }: { project: Project; repos: Repo[] | und
           <Button icon={Plus} onClick={() => setAdding(true)}>
             Add a repository
           </Button>
+          <DeleteProject project={project} />
         </div>
       }
     >
@@ -125,7 +128,17 @@ function Repos({ label, repos }: { label: string; repos: Repo[] }) {
             </span>
           ),
         },
-        { title: 'Actions', actions: true, show: (repo) => <Sync repo={repo} /> },
+        {
+          title: 'Actions',
+          actions: true,
+          show: (repo) => (
+            <div className="project-actions">
+              <Sync repo={repo} />
+              <EditRepo repo={repo} />
+              <RemoveRepo repo={repo} />
+            </div>
+          ),
+        },
       ]}
     />
   )

@@ -16,6 +16,25 @@ export const sentences: Sentences = {
       </span>
     </>
   ),
+  'project.deleted': ({ data }) => (
+    <>
+      <strong>deleted</strong> project <span className="mono">{String(data.handle)}</span>{' '}
+      <span className="muted">{String(data.name)}</span>
+    </>
+  ),
+  'repo.removed': ({ data }) => (
+    <>
+      <strong>unregistered</strong> repository <span className="mono">{String(data.handle)}</span>{' '}
+      <span className="muted">{String(data.path)}</span>
+    </>
+  ),
+  'repo.moved': ({ data }) => (
+    <>
+      <strong>followed</strong> a repository from <span className="mono">{String(data.from)}</span> to{' '}
+      <span className="mono">{String(data.path)}</span>
+      {typeof data.problem === 'string' && <span className="muted">: {data.problem.slice(0, 300)}</span>}
+    </>
+  ),
   'repo.synced': ({ data }) => (
     <>
       <strong>found</strong> a repository changed{' '}

@@ -34,7 +34,7 @@ export function useBoard(project: string | undefined) {
     structuralSharing: (before, after) => newest(before as BoardRows | undefined, after as BoardRows),
     // Neither a note nor what an agent prints is on a card; whether one works on it is what jobs tell.
     // The whole board is a big reading: what is on it already moves at once, by the delta.
-    meta: { follows: ['task', 'job', 'approval'], ignores: ['task.noted'], rests: REST_MS },
+    meta: { follows: ['task', 'job', 'approval', 'project'], ignores: ['task.noted'], rests: REST_MS },
   })
 }
 

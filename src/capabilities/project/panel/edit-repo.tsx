@@ -1,0 +1,53 @@
+import { Pencil } from 'lucide-react'
+import { useState } from 'react'
+import { useForm } from 'react-hook-form'
+import type { Output } from '../../../ui/client.ts'
+import { Button } from '../../../ui/kit/button.tsx'
+import { Dialog } from '../../../ui/kit/dialog.tsx'
+import { FormEnd, TextField } from '../../../ui/kit/field.tsx'
+import { visible } from '../../../ui/kit/plain.ts'
+import { useAction, useMay } from '../../../ui/live.tsx'
+
+type Repo = Output<'repo_list'>['repos'][number]
+type Fields = Record<'path' | 'base_branch' | 'checks', string>
+
+/** Where it is now, where work lands, and what it is checked by. */
+export function EditRepo({ repo }: { repo: Repo }) {
+  const [open, setOpen] = useState(false)
+  const may = useMay()
+  if (!may('repo_update')) return null
+  return (
+    <>
+      <Button icon={Pencil} aria-label={`Edit ${repo.handle}`} onClick={() => setOpen(true)}>
+        Edit
+      </Button>
+      <Dialog open={open} onClose={() => setOpen(false)} title={`Edit ${visible(repo.handle)}`}>
+        <Form repo={repo} onClose={() => setOpen(false)} />
+      </Dialog>
+    </>
+  )
+}
+
+function Form({ repo, onClose }: { repo: Repo; onClose(): void }) {
+  const before = { path: repo.path, base_branch: repo.base_branch, checks: repo.checks ?? '' }
+  const { register, handleSubmit, formState } = useForm<Fields>({ defaultValues: before })
+  const update = useAction('repo_update', { quiet: true, said: ({ message }) => visible(message), onSuccess: onClose })
+  const save = handleSubmit((fields) => {
+    const changed = (name: keyof Fields) => (fields[name].trim() === before[name] ? undefined : fields[name].trim())
+    const checks = changed('checks')
+    update.mutate({ repo_id: repo.id, path: changed('path'), base_branch: changed('base_branch'), checks: checks === '' ? null : checks })
+  })
+  return (
+    <form className="form" onSubmit={save}>
+      <TextField
+        label="Path"
+        help="Where it is now, when you have moved it. Its worktrees follow."
+        error={formState.errors.path?.message}
+        {...register('path', { pattern: { value: /^\s*\//, message: 'An absolute path: it begins with a slash.' } })}
+      />
+      <TextField label="Base branch" help="Where work starts from, and where it lands." {...register('base_branch')} />
+      <TextField label="Checks" help="A command that must pass before work lands." {...register('checks')} />
+      <FormEnd error={update.error} busy={update.isPending} submit="Save" onCancel={onClose} />
+    </form>
+  )
+}

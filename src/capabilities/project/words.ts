@@ -1,0 +1,33 @@
+import { refuse } from '../../kernel/error.ts'
+import { text } from '../../kernel/schema.ts'
+import type { RepoFacts } from '../../ports/git.ts'
+import type { RepoRow } from './store.ts'
+
+export const RepoPath = text(1_000).regex(/^\//, 'must be an absolute path')
+
+export const Branch = text(200)
+  .regex(/^(?![-/.])(?!.*(?:\.\.|@\{|\/\/|[\s~^:?*[\\]))[^\p{Cc}]+(?<!\/|\.|\.lock)$/u, 'not a branch name that git accepts')
+  .describe('A branch name')
+
+export function noWorkTree(path: string) {
+  return refuse('INVALID_INPUT', `There is no git work tree at ${path}.`, {
+    hint: 'Check the path; or make one there: git init, then a first commit.',
+  })
+}
+
+export function noBranch({ top, branches }: RepoFacts, branch: string) {
+  return refuse('INVALID_INPUT', `${top} has no branch "${branch}".`, { suggestions: branches.slice(0, 10) })
+}
+
+/** Of one that is registered, and was moved or deleted. */
+export function gone({ handle, path }: Pick<RepoRow, 'handle' | 'path'>) {
+  return refuse('RESOURCE_NOT_FOUND', `There is no git repository at ${path}.`, {
+    hint: `If ${handle} was moved, give its new path with repo_update; if it is gone for good, unregister it with repo_remove.`,
+    next_tool: 'repo_update',
+    next_arguments: { repo_id: handle, path: '…' },
+  })
+}
+
+export function alreadyThere({ path, handle }: Pick<RepoRow, 'path' | 'handle'>) {
+  return refuse('ALREADY_EXISTS', `${path} is already registered as ${handle}.`, { next_tool: 'repo_list', next_arguments: {} })
+}
