@@ -45,6 +45,17 @@ export class LineGround {
     return this.another({ ...this.env, PATH: `${bin}:${this.env.PATH}` })
   }
 
+  /** Its fast-forward does these steps of a shell instead, of `$git` and on the way to the commit `$to`, and then every git of this one is dead. */
+  killedAt(name: string, steps: string): Git {
+    const real = execFileSync('which', ['git']).toString().trim()
+    const [bin, dead] = [join(this.folder, `bin-${name}`), join(this.folder, `dead-${name}`)]
+    mkdirSync(bin)
+    const isIt = 'for arg; do [ "$arg" = merge ] && found=1; to=$arg; done'
+    const script = `[ -e '${dead}' ] && exit 137\n${isIt}\n[ "$found" ] || exec ${real} "$@"\n: > '${dead}'\ngit=${real}\n${steps}\nexit 137\n`
+    writeFileSync(join(bin, 'git'), `#!/bin/sh\n${script}`, { mode: 0o755 })
+    return this.another({ ...this.env, PATH: `${bin}:${this.env.PATH}` })
+  }
+
   run(...args: string[]): string {
     return this.in(this.top, ...args)
   }

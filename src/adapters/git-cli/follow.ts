@@ -1,12 +1,14 @@
-import { readdir } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Followed, GitRefusal, type LineOf } from '../../ports/git.ts'
 import { filtersIn } from './config.ts'
 import { exists } from './files.ts'
-import { type Change, moveOf, takeBack } from './half-way.ts'
+import { type Change, moveOf, onlyTheBranchStayed, takeBack, writeDown, writtenDown } from './half-way.ts'
 import { DETACHED, headsOf, isThere } from './heads.ts'
 import { moveRefs } from './line.ts'
-import { mergedTree } from './merge.ts'
+import { freeLocks, untilEnded } from './lock-files.ts'
+import { lockOf, mergedTree } from './merge.ts'
 import { isAncestor, lineRef, tips } from './repo.ts'
 import { type At, LONG_MS, type Repo } from './run.ts'
 import { smallFileOrNone } from './small-file.ts'
@@ -26,13 +28,16 @@ const IN_PROGRESS = {
 }
 const LOCKS = ['index.lock', 'HEAD.lock']
 const MOST_NAMED = 5
+/** In the reflog, and in the environment of the git that does it. */
+const ACTION = 'signalbox: line'
 const GITLINK = '160000'
 /** What git says of an attribute that has no value. */
 const NO_FILTER = new Set(['unspecified', 'set', 'unset'])
 
 export async function follow(repo: Repo, of: LineOf, lockWaitMs: number): Promise<Followed> {
-  const [now, checkouts] = await Promise.all([tips(repo, of.target), checkoutsOf(repo, of.target)])
-  const { line, local } = now
+  const checkouts = await checkoutsOf(repo, of.target)
+  for (const checkout of checkouts) await mend(repo, of, checkout, lockWaitMs)
+  const { line, local } = await tips(repo, of.target)
   if (of.known && !(line && of.known.includes(line))) return foreign(repo, of, local)
   if (!line || line === local) return { state: 'even' }
   if (!local && !of.base) throw new GitRefusal('missing', `${repo.cwd} has no branch "${of.target}". ${byHand('git branch', of)}`)
@@ -70,6 +75,29 @@ async function tryTo(repo: Repo, of: LineOf, step: Step, checkouts: Checkout[], 
   const refused = await moveRefs(repo, [[ref, `update ${ref} ${line} ${local ?? '0'.repeat(line.length)}`]], lockWaitMs)
   if (refused === undefined) return undefined
   return { why: 'moved', at: null, message: `${of.target} cannot be moved: ${refused}` }
+}
+
+/** What a git of ours was killed in the middle of is finished where only the branch is missing, and taken back elsewhere. */
+async function mend(repo: Repo, of: LineOf, { path, admin, doing }: Checkout, lockWaitMs: number): Promise<void> {
+  const file = admin && journalOf(repo, admin)
+  const begun = file && (await writtenDown(file))
+  if (!begun || doing) return
+  await untilEnded([`GIT_WORK_TREE=${path}`, `GIT_REFLOG_ACTION=${ACTION}`], admin, lockWaitMs)
+  const ref = `refs/heads/${of.target}`
+  await freeLocks([...LOCKS.map((name) => join(admin, name)), lockOf(repo, ref)], [path, repo.common], lockWaitMs)
+  const { local, line } = await tips(repo, of.target)
+  if (local === begun.from) {
+    const at = await repo.checkout(path, admin)
+    const finish = line && (await onlyTheBranchStayed(at, begun)) && (await isAncestor(repo, begun.to, line))
+    const refused = finish ? await moveRefs(repo, [[ref, `update ${ref} ${begun.to} ${begun.from}`]], lockWaitMs) : undefined
+    if (!finish || refused !== undefined) await takeBack(at, { ...(await moveOf(at, begun.from, begun.to)), before: begun.before })
+  }
+  await rm(file, { force: true })
+}
+
+/** What the fast-forward of a checkout is about to do. */
+function journalOf(repo: Repo, admin: string): string {
+  return join(repo.own, `follow-${createHash('sha256').update(admin).digest('hex').slice(0, 16)}`)
 }
 
 /** A checkout of the target, or one in which it will be moved by what is at work there. */
@@ -120,7 +148,7 @@ function unborn(of: LineOf, { path }: Checkout): Held {
 /** It has landed by now: that git says no here must not look as if it had not. */
 async function inCheckout(repo: Repo, of: LineOf, { path, admin = '' }: Checkout, step: { line: string; local: string }) {
   try {
-    return await fastForward(await repo.checkout(path, admin), repo, of, step)
+    return await fastForward(await repo.checkout(path, admin), repo, of, step, journalOf(repo, admin))
   } catch (error) {
     if (!(error instanceof GitRefusal) || error.reason !== 'failed') throw error
     const held: Held = { why: 'busy', at: path, message: `${of.target} could not follow: ${error.message}. Mend that, then sync.` }
@@ -128,7 +156,13 @@ async function inCheckout(repo: Repo, of: LineOf, { path, admin = '' }: Checkout
   }
 }
 
-async function fastForward(at: At, repo: Repo, of: LineOf, step: { line: string; local: string }): Promise<Held | undefined> {
+async function fastForward(
+  at: At,
+  repo: Repo,
+  of: LineOf,
+  step: { line: string; local: string },
+  journal: string,
+): Promise<Held | undefined> {
   const looked = ['--untracked-files=no', '--ignore-submodules=dirty']
   const [status, move] = await Promise.all([
     at.git(['status', '--porcelain', '--branch', '--no-ahead-behind', '-z', '--no-renames', ...looked]),
@@ -146,11 +180,13 @@ async function fastForward(at: At, repo: Repo, of: LineOf, step: { line: string;
     return { why: 'dirty', at: at.cwd, message }
   }
   const flags = ['--ff-only', '--no-overwrite-ignore', '--no-autostash', '--no-verify-signatures', '--no-squash', '--commit', '--no-stat']
-  const run = { checkout: true, timeoutMs: LONG_MS, env: { GIT_REFLOG_ACTION: 'signalbox: line' } }
+  const run = { checkout: true, timeoutMs: LONG_MS, env: { GIT_REFLOG_ACTION: ACTION } }
+  await writeDown(journal, move)
   const { failed } = await at.tried(['merge', '--quiet', ...flags, step.line], run)
-  if (failed === undefined) return undefined
   // Who has that lock may be in the middle of the same: then what is there is his, and nothing of it is ours.
-  if (!failed.includes('index.lock')) await takeBack(at, move)
+  if (failed !== undefined && !failed.includes('index.lock')) await takeBack(at, move)
+  await rm(journal, { force: true })
+  if (failed === undefined) return undefined
   if (!(await isAncestor(repo, `refs/heads/${of.target}`, step.line))) return wentOn(repo, of, step, at.cwd)
   return refusedBy(at, failed)
 }

@@ -1,11 +1,15 @@
-import { lstat, mkdtemp, rm, rmdir, unlink } from 'node:fs/promises'
+import { lstat, mkdtemp, readFile, rm, rmdir, unlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { checkCommit } from './names.ts'
+import { put } from './own.ts'
 import { type At, LONG_MS } from './run.ts'
+import { plainFile } from './small-file.ts'
 
 /** The mode of what is not there. */
 export const NONE = '000000'
 const GITLINK = '160000'
+const MOST_WRITTEN = 256 * 1024 * 1024
 
 /** What one path is in two commits. The path is in latin1: names of files are bytes. */
 export interface Change {
@@ -41,17 +45,33 @@ function changesIn(raw: string): Change[] {
   return changes
 }
 
+/** Before git begins: whoever is killed in the middle leaves it to the next one. */
+export async function writeDown(file: string, { from, to, before }: Move): Promise<void> {
+  await put(file, JSON.stringify({ from, to, before: [...before] }))
+}
+
+export async function writtenDown(file: string): Promise<Omit<Move, 'changes'> | undefined> {
+  const text = (await plainFile(file, MOST_WRITTEN))?.toString()
+  if (text === undefined) return undefined
+  const { from, to, before } = JSON.parse(text) as { from: string; to: string; before: string[] }
+  return { from: checkCommit(from), to: checkCommit(to), before: new Set(before) }
+}
+
 /**
- * After git gave up in the middle: what it had written by then would look like the person's own changes. Only what is as `to` has
- * it goes back; whatever else is in a file is somebody's.
+ * After git gave up in the middle, or was killed: what it had written by then would look like the person's own changes. Only what is
+ * as `to` has it, or begins so, goes back; whatever else is in a file is somebody's.
  */
 export async function takeBack(at: At, move: Move): Promise<void> {
   if (await onlyTheBranchStayed(at, move)) {
-    await at.ask(['read-tree', '-m', '-u', move.to, move.from], { checkout: true, timeoutMs: LONG_MS })
+    await at.git(['read-tree', '-m', '-u', move.to, move.from], { checkout: true, timeoutMs: LONG_MS })
     return
   }
   const files = move.changes.filter(({ modes }) => !modes.includes(GITLINK))
-  const [other, staged] = await Promise.all([notAsTo(at, files), stagedSince(at, move.from)])
+  const [other, staged, changed] = await Promise.all([notAsTo(at, files), stagedSince(at, move.from), changedFiles(at)])
+  for (const { path, modes } of files) {
+    const isNobodys = modes[0] === NONE ? !move.before.has(path) : changed.has(path)
+    if (isNobodys && other.has(path) && (await beginsAsIn(at, move.to, path))) other.delete(path)
+  }
   for (const { path, modes } of files) {
     if (modes[0] !== NONE || move.before.has(path)) continue
     if (!other.has(path)) await unlink(onDisk(at, path)).catch(() => {})
@@ -65,11 +85,11 @@ export async function takeBack(at: At, move: Move): Promise<void> {
   }
   if (!lost.length) return
   const input = Buffer.from(lost.map((path) => `${path}\0`).join(''), 'latin1')
-  await at.ask(['checkout-index', '--force', '--index', '-z', '--stdin'], { input, checkout: true, timeoutMs: LONG_MS })
+  await at.git(['checkout-index', '--force', '--index', '-z', '--stdin'], { input, checkout: true, timeoutMs: LONG_MS })
 }
 
 /** Files and index are there, and then the ref could not be written. */
-async function onlyTheBranchStayed(at: At, { from, to }: Move): Promise<boolean> {
+export async function onlyTheBranchStayed(at: At, { from, to }: Pick<Move, 'from' | 'to'>): Promise<boolean> {
   const [staged, head] = await Promise.all([at.ask(['write-tree']), at.ask(['rev-parse', '--verify', 'HEAD'])])
   return staged !== undefined && head === from && staged === (await at.line(['rev-parse', '--verify', `${to}^{tree}`]))
 }
@@ -86,6 +106,21 @@ async function notAsTo(at: At, files: Change[]): Promise<Set<string>> {
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
+}
+
+async function changedFiles(at: At): Promise<Set<string>> {
+  return pathsIn(await at.git(['diff-files', '--name-only', '-z']))
+}
+
+/** A git that was killed while it wrote a file has written the beginning of it. */
+async function beginsAsIn(at: At, commit: string, path: string): Promise<boolean> {
+  if (!(await kindOf(at, path))?.isFile()) return false
+  const written = await readFile(onDisk(at, path))
+  if (!written.length) return true
+  const name = Buffer.from(path, 'latin1').toString()
+  const run = { checkout: true, cutAfter: written.length }
+  const { stdout, failed } = await at.tried(['cat-file', '--filters', `${commit}:${name}`], run)
+  return failed === undefined && stdout.subarray(0, written.length).equals(written)
 }
 
 async function stagedSince(at: At, commit: string): Promise<Set<string>> {

@@ -967,6 +967,77 @@ describe('a fast-forward that fails in the middle', () => {
   })
 })
 
+describe('a fast-forward that is killed', () => {
+  const lock = (name: string) => `touch -d '1 minute ago' "$GIT_DIR/${name}.lock"`
+  const written = '$git read-tree -m -u HEAD $to'
+  /** As git leaves it: it writes the files under the lock of the index, then the index, then the ref. */
+  const STEPS = {
+    'before it began': '',
+    'when it had the lock': lock('index'),
+    'in the middle of the files': `${lock('index')}; rm d.txt; $git cat-file blob $to:a.txt > a.txt`,
+    'before a file was written again': `${lock('index')}; rm d.txt a.txt`,
+    'while a file was written again': `${lock('index')}; rm d.txt; printf ON > a.txt`,
+    'while a new file was written': `${lock('index')}; rm d.txt; mkdir new; : > new/n.txt`,
+    'before it wrote the index': `cp "$GIT_DIR/index" ../index; ${written}; cp ../index "$GIT_DIR/index"; ${lock('index')}`,
+    'before it locked the ref': written,
+    'before it moved the ref': `${written}; ${lock('HEAD')}; ${lock('refs/heads/main')}`,
+    'when it had moved the ref': `$git merge -q --ff-only $to; ${lock('HEAD')}`,
+  }
+  const status = (ground: LineGround) => ground.run('status', '--porcelain', '--untracked-files=all')
+
+  test.for(Object.entries(STEPS))('[GL15] %s is finished by the next one', async ([name, steps], { ground }) => {
+    await ground.ahead()
+    ground.write({ 'mine.txt': 'mine\n' })
+    await ground
+      .killedAt(name.replaceAll(' ', '-'), steps)
+      .follow(ground.main)
+      .catch(() => {})
+    const landed = await ground.land('t2', await ground.work('t2', { 't2.txt': 'x\n' }, LINE))
+    expect(await ground.git.follow(ground.main)).toEqual({ state: 'even' })
+    expect([ground.tip('main'), status(ground)]).toEqual([landed, '?? mine.txt'])
+    expect(readdirSync(join(ground.top, '.git')).filter((file) => file.endsWith('.lock'))).toEqual([])
+    await ground.revertsNothing()
+  })
+
+  test.for(Object.entries(STEPS))('[GL15] %s leaves what the person did since', async ([name, steps], { ground }) => {
+    const landed = await ground.ahead()
+    const from = ground.tip('main')
+    await ground
+      .killedAt(name.replaceAll(' ', '-'), steps)
+      .follow(ground.main)
+      .catch(() => {})
+    ground.write({ 'e.txt': 'mine\n', 'a.txt': 'mine too\n', 'new/mine.txt': 'mine\n' })
+    const followed = await ground.git.follow(ground.main)
+    const main = ground.tip('main')
+    expect([followed, main]).toEqual(
+      main === landed
+        ? [{ state: 'even' }, landed]
+        : [{ state: 'behind', by: 1, why: 'dirty', at: ground.top, message: expect.stringContaining('a.txt, e.txt.') }, from],
+    )
+    expect(status(ground).split('\n')).toEqual(['M a.txt', ' M e.txt', '?? new/mine.txt'])
+    expect(['e.txt', 'a.txt', 'new/mine.txt'].map((file) => readFileSync(join(ground.top, file), 'utf8'))).toEqual([
+      'mine\n',
+      'mine too\n',
+      'mine\n',
+    ])
+  })
+
+  test('[GL15] with a daemon that its git outlives is waited for', async ({ ground }) => {
+    const landed = await ground.ahead()
+    const gate = join(ground.folder, 'gate')
+    execFileSync('mkfifo', [gate])
+    const steps = `(read x < '${gate}'; ${written}; $git update-ref refs/heads/main $to) > /dev/null 2>&1 &`
+    await ground
+      .killedAt('gate', steps)
+      .follow(ground.main)
+      .catch(() => {})
+    await expect(ground.another(ground.env, 0).follow(ground.main)).rejects.toMatchObject({ reason: 'busy' })
+    writeFileSync(gate, 'go\n')
+    expect(await ground.git.follow(ground.main)).toEqual({ state: 'even' })
+    expect([ground.tip('main'), status(ground)]).toEqual([landed, ''])
+  })
+})
+
 describe('a scratch checkout', () => {
   test('[GL13] is that commit and nothing else, again and again', async ({ ground }) => {
     const [first, second] = [ground.tip('main'), await ground.ahead()]

@@ -301,7 +301,8 @@ export async function moveRefs(repo: Repo, moves: [ref: string, command: string]
   const attempt = async () => (await repo.tried(['update-ref', '-m', 'signalbox: line', '--stdin'], { input })).failed
   const failed = await attempt()
   if (!failed?.includes('.lock')) return failed
-  const locks = [...moves.map(([ref]) => lockOf(repo, ref)), join(repo.common, 'packed-refs.lock')]
+  // Of a branch that is checked out, git locks HEAD too.
+  const locks = [...moves.map(([ref]) => lockOf(repo, ref)), join(repo.gitDir, 'HEAD.lock'), join(repo.common, 'packed-refs.lock')]
   await freeLocks(locks, [repo.cwd, repo.common], lockWaitMs)
   return attempt()
 }

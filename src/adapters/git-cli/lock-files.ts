@@ -28,6 +28,29 @@ export async function freeLocks(files: string[], homes: string[], waitMs: number
   }
 }
 
+/** A git can outlive the daemon that started it: it is known by what stands in its environment. */
+export async function untilEnded(environment: string[], folder: string, waitMs: number): Promise<void> {
+  const deadline = performance.now() + waitMs
+  for (;;) {
+    const pid = await processWith(environment)
+    if (!pid) return
+    if (performance.now() > deadline)
+      throw new GitRefusal(
+        'busy',
+        `Process ${pid} (${await nameOf(pid)}) is at work in ${folder}, for more than ${waitMs / 1_000} s. End it.`,
+      )
+    await changeIn(folder)
+  }
+}
+
+async function processWith(environment: string[]): Promise<string | undefined> {
+  for (const pid of (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name))) {
+    const told = (await readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '')).split('\0')
+    if (environment.every((entry) => told.includes(entry))) return pid
+  }
+  return undefined
+}
+
 /** Who holds it, in words; `none` when it is not there, or no longer there. */
 async function holderOf(file: string, homes: string[]): Promise<string> {
   const found = await lstat(file).catch(() => undefined)

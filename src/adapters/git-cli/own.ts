@@ -97,7 +97,7 @@ async function link(to: string, path: string): Promise<void> {
 }
 
 /** Whole or not at all: a git may be reading it. */
-async function put(path: string, text: string): Promise<void> {
+export async function put(path: string, text: string): Promise<void> {
   const fresh = `${path}.${randomUUID()}`
   await writeFile(fresh, text, { mode: 0o600 })
   await rename(fresh, path)
