@@ -1,4 +1,4 @@
-import { existsSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test as base, describe, expect } from 'vitest'
 import { openTestApp } from '../../testing/app.ts'
@@ -65,6 +65,7 @@ describe('a repository that was moved', () => {
 
     await owner.call('repo_update', { repo_id: ground.repo, path: ground.moved })
     expect(ground.git(path, 'rev-parse', '--abbrev-ref', 'HEAD')).toContain('signalbox/task-')
+    expect(readFileSync(join(path, '.git'), 'utf8')).toContain(`gitdir: ${ground.moved}/.git/worktrees/`)
     expect(await ground.work(task_id)).toMatchObject({ on_disk: 'present' })
     expect((await owner.call('diff_get', { task_id })).files).toMatchObject([{ path: 'one.txt' }])
     expect(await owner.call('review_decide', { task_id, decision: 'approve' })).toMatchObject({ status: 'merged' })
@@ -135,6 +136,7 @@ describe('a repository that is removed', () => {
     const { owner } = ground.app
     const { task } = await ground.begun('one')
     await owner.call('task_close', { task_id: task.id, reason: 'x' })
+    await until(async () => (await owner.call('run_list', { task_id: task.id })).runs[0].state === 'ended')
     await owner.call('repo_remove', { repo_id: ground.repo })
     await owner.call('task_move', { task_id: task.id, status: 'BACKLOG' })
     expect(await owner.refused('job_submit', { task_id: task.id, action: 'start_agent', harness: 'fake' })).toMatchObject({

@@ -61,6 +61,22 @@ async function ground(checks?: string, ports: { git?: Git } = {}): Promise<Groun
   return new Ground(app, runner).prepare(checks ? { checks } : {})
 }
 
+/** `after` happens once, when the line was moved and nobody was told. */
+async function atLanding(checks?: string) {
+  const folder = mkdtempSync(join(tmpdir(), 'signalbox-trust-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const real = createGit({ worktrees: folder })
+  const landing: { after?: (() => Promise<void>) | undefined } = {}
+  const land: Git['land'] = async (...asked) => {
+    const done = await real.land(...asked)
+    const { after } = landing
+    landing.after = undefined
+    await after?.()
+    return done
+  }
+  return { at: await ground(checks, { git: { ...real, land } }), landing }
+}
+
 describe('a line that somebody else moved', () => {
   test('[ML20] is not followed: it is held, and a person is told, once', async () => {
     const at = await ground()
@@ -159,6 +175,36 @@ describe('a line that somebody else moved', () => {
     await at.sync()
     expect(meanwhile).toBeUndefined()
     expect(await at.line()).toMatchObject({ held: null, ended: [{ state: 'landed' }, { state: 'landed' }] })
+  })
+
+  test.for([undefined, 'true'])(
+    '[ML20] is not one with work that is taken out in the moment in which it lands (checks: %s)',
+    async (checks) => {
+      const { at, landing } = await atLanding(checks)
+      const work = await at.handedIn('one.txt')
+      landing.after = async () => void (await at.app.owner.call('merge_cancel', { task_id: work.task.id }))
+      await at.app.owner.call('merge_submit', { task_id: work.task.id })
+      await until(async () => (await at.line())?.ended[0]?.state === 'landed')
+      expect(await at.line()).toMatchObject({ held: null, behind: 0, head: at.tip('main') })
+      expect(await at.approve(await at.handedIn('two.txt'))).toMatchObject({ status: 'merged' })
+    },
+  )
+
+  test('[ML20] is not one on which such work is found again, when others have landed on top of it', async () => {
+    const { at, landing } = await atLanding()
+    const work = await at.handedIn('one.txt')
+    landing.after = async () => {
+      await at.app.owner.call('merge_cancel', { task_id: work.task.id })
+      throw new Error('killed before it could tell')
+    }
+    await at.app.owner.call('merge_submit', { task_id: work.task.id })
+    await until(async () => (await at.line())?.ended[0]?.state === 'withdrawn')
+    expect(await at.approve(await at.handedIn('two.txt'))).toMatchObject({ status: 'merged' })
+    const head = at.tip(LINE)
+    await at.app.owner.call('merge_retry', { task_id: work.task.id })
+    await until(async () => (await at.app.owner.call('task_get', { task_id: work.task.id })).task.status === 'DONE')
+    expect(await at.line()).toMatchObject({ held: null, head })
+    expect(await at.approve(await at.handedIn('three.txt'))).toMatchObject({ status: 'merged' })
   })
 
   test('[ML20] is never one that we move ourselves, whoever looks meanwhile', async () => {
