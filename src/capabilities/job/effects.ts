@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { defineEffect, type EffectContext } from '../../kernel/effect.ts'
 import { Refusal } from '../../kernel/error.ts'
+import { GitRefusal } from '../../ports/git.ts'
 import type { Harness, Launch, LaunchPlan } from '../../ports/harness.ts'
 import type { Exit } from '../../ports/runner.ts'
 import { hashOf, newSecret } from '../agent/index.ts'
@@ -158,7 +159,8 @@ async function lookAt(ctx: EffectContext, work: WorkRow) {
     return { ahead, dirty, fingerprint, problem: WRONG_PLACE[state] ?? null }
   } catch (error) {
     // A repository that was removed is not there the next time either; another daemon has its worktree, and will take it.
-    const mayChange = !(error instanceof Refusal) && ctx.attempt < FAILS_BEFORE_GIVING_UP
+    const final = error instanceof Refusal && !(error instanceof GitRefusal)
+    const mayChange = !final && ctx.attempt < FAILS_BEFORE_GIVING_UP
     if (mayChange || ctx.signal.aborted || error instanceof Elsewhere) throw error
     const { message } = error instanceof Refusal ? error.body : (error as Error)
     return { ...NOTHING_LEFT, problem: message.slice(0, 1_000) }
