@@ -216,17 +216,16 @@ function finders({ events, notes, decisions, tasks }: Contents): Record<Entry['t
   }
 }
 
-/** Under each key that was answered, exactly that answer is kept. */
+/** Under each key that was answered, exactly that answer is kept; a refusal wrote nothing, and leaves its key free. */
 function checkAnswers({ answers }: Contents, journal: Journal, { wrong }: Verdict): void {
-  const notKept = ['TRANSIENT_ERROR', 'SHUTTING_DOWN', 'RATE_LIMITED', 'AUTH_STALE_TOKEN']
   for (const entry of journal.entries) {
     if (entry.key === undefined || entry.outcome === 'unknown') continue
-    if (entry.outcome === 'refusal' && notKept.includes(entry.value.code)) continue
     const kept = answers.get(entry.key)
-    const expected = entry.outcome === 'answer' ? { value: entry.value } : { refusal: entry.value }
-    if (!kept || kept.tool !== entry.tool || kept.principal !== entry.principal)
-      wrong.push(`${entry.marker} ${entry.tool}: its key is not kept, ${entry.outcome} ${entry.value.code ?? ''} sent ${entry.sent} times`)
-    else if (!isDeepStrictEqual(kept.answer, expected)) wrong.push(`${entry.marker}: under its key another answer is kept`)
+    if (entry.outcome === 'refusal') {
+      if (kept) wrong.push(`${entry.marker} ${entry.tool}: its refusal ${entry.value.code} is kept under its key`)
+    } else if (!kept || kept.tool !== entry.tool || kept.principal !== entry.principal)
+      wrong.push(`${entry.marker} ${entry.tool}: its key is not kept; it was sent ${entry.sent} times`)
+    else if (!isDeepStrictEqual(kept.answer, { value: entry.value })) wrong.push(`${entry.marker}: under its key another answer is kept`)
   }
 }
 

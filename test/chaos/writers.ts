@@ -94,7 +94,7 @@ export class Writer {
   #learn(entry: Entry): void {
     const { outcome, value, input, key } = entry
     if (outcome === 'unknown') return
-    if (key !== undefined && !(outcome === 'refusal' && TURNED_AWAY.includes(value.code))) this.#keyed.push(entry)
+    if (key !== undefined && outcome !== 'refusal') this.#keyed.push(entry)
     if (outcome === 'refusal') return this.#refused(entry)
     if (value.task) this.#status.set(value.task_id, value.task.status)
     // Few enough that tasks collect a history, and many enough that not everything meets on them.

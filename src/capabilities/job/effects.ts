@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import { defineEffect, type EffectContext } from '../../kernel/effect.ts'
-import type { Place } from '../../ports/git.ts'
+import { Refusal } from '../../kernel/error.ts'
+import { GitRefusal } from '../../ports/git.ts'
 import type { Harness, Launch, LaunchPlan } from '../../ports/harness.ts'
 import type { Exit } from '../../ports/runner.ts'
 import { hashOf, newSecret } from '../agent/index.ts'
-import { Elsewhere, makeWorktree, placeOf, workOf, workPlan } from '../work/index.ts'
+import { Elsewhere, makeWorktree, placeOf, type WorkRow, workOf, workPlan } from '../work/index.ts'
 import { briefFor } from './brief-for.ts'
 import type { Allowance } from './budget.ts'
 import { type RunRow, runStore } from './store.ts'
@@ -143,22 +144,26 @@ export const settleRun = defineEffect({
     const run = await requireRun(ctx, run_id)
     requireHere(ctx, run)
     const work = run.kind === 'agent' ? await workOf(ctx.view, run.task_id) : undefined
-    const place = work && (await placeOf(ctx, work))
-    const found = place && work.base_commit ? await lookAt(ctx, place, work.base_commit) : NOTHING_LEFT
-    await ctx.report('run_settled', { run_id, ...found })
+    await ctx.report('run_settled', { run_id, ...(work ? await lookAt(ctx, work) : NOTHING_LEFT) })
   },
 })
 
 const NOTHING_LEFT = { ahead: 0, dirty: 0, fingerprint: '', problem: null }
 
 /** A repository that is away, or a worktree that is none any more, must not keep a job from its end: then that is the reason. */
-async function lookAt(ctx: EffectContext, place: Place, from: string) {
+async function lookAt(ctx: EffectContext, work: WorkRow) {
   try {
-    const { state, ahead, dirty, fingerprint } = await ctx.ports.git.state(place, from)
+    const place = await placeOf(ctx, work)
+    if (!place || !work.base_commit) return NOTHING_LEFT
+    const { state, ahead, dirty, fingerprint } = await ctx.ports.git.state(place, work.base_commit)
     return { ahead, dirty, fingerprint, problem: WRONG_PLACE[state] ?? null }
   } catch (error) {
-    if (ctx.attempt < FAILS_BEFORE_GIVING_UP || ctx.signal.aborted) throw error
-    return { ...NOTHING_LEFT, problem: (error as Error).message.slice(0, 1_000) }
+    // A repository that was removed is not there the next time either; another daemon has its worktree, and will take it.
+    const final = error instanceof Refusal && !(error instanceof GitRefusal)
+    const mayChange = !final && ctx.attempt < FAILS_BEFORE_GIVING_UP
+    if (mayChange || ctx.signal.aborted || error instanceof Elsewhere) throw error
+    const { message } = error instanceof Refusal ? error.body : (error as Error)
+    return { ...NOTHING_LEFT, problem: message.slice(0, 1_000) }
   }
 }
 

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test as base, describe, expect } from 'vitest'
-import { openTestApp } from '../../testing/app.ts'
+import { type Caller, openTestApp } from '../../testing/app.ts'
 import type { FakeRunner } from '../../testing/fakes/runs.ts'
 import { until } from '../../testing/signals.ts'
 import { WorkGround } from '../../testing/work.ts'
@@ -114,9 +114,7 @@ describe('a repository that is removed', () => {
         closed_reason: expect.stringContaining('web was removed'),
       })
     expect((await owner.call('epic_get', { epic_id: epic.id })).epic.state).toBe('CANCELLED')
-    await until(
-      async () => !(await owner.call('run_list', { task_id: begun.task.id })).runs.some((run: { state: string }) => run.state !== 'ended'),
-    )
+    await allEnded(owner, begun.task.id)
     expect(await owner.refused('diff_get', { task_id: handedIn.task.id })).toMatchObject({
       code: 'RESOURCE_NOT_FOUND',
       message: expect.stringContaining('was removed'),
@@ -136,7 +134,7 @@ describe('a repository that is removed', () => {
     const { owner } = ground.app
     const { task } = await ground.begun('one')
     await owner.call('task_close', { task_id: task.id, reason: 'x' })
-    await until(async () => (await owner.call('run_list', { task_id: task.id })).runs[0].state === 'ended')
+    await allEnded(owner, task.id)
     await owner.call('repo_remove', { repo_id: ground.repo })
     await owner.call('task_move', { task_id: task.id, status: 'BACKLOG' })
     expect(await owner.refused('job_submit', { task_id: task.id, action: 'start_agent', harness: 'fake' })).toMatchObject({
@@ -145,3 +143,12 @@ describe('a repository that is removed', () => {
     })
   })
 })
+
+/** Its agent and its job: until then a task cannot be started anew. */
+async function allEnded(owner: Caller, task_id: string): Promise<void> {
+  await until(async () => {
+    const { runs } = await owner.call('run_list', { task_id })
+    const { jobs } = await owner.call('job_list', { task_id, states: ['queued', 'running'] })
+    return !jobs.length && runs.every(({ state }: { state: string }) => state === 'ended')
+  })
+}
