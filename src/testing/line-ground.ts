@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { test as base, expect } from 'vitest'
 import type { Build, Built, Git, LineOf } from '../ports/git.ts'
-import { realGit } from './git.ts'
+import { gitNow, realGit } from './git.ts'
 
 export type Files = Record<string, string | Buffer | null>
 
@@ -50,9 +50,7 @@ export class LineGround {
   }
 
   in(cwd: string, ...args: string[]): string {
-    return execFileSync('git', args, { cwd, env: this.env, stdio: ['ignore', 'pipe', 'pipe'] })
-      .toString()
-      .trim()
+    return gitNow(cwd, args, this.env).trim()
   }
 
   write(files: Files, cwd = this.top): void {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test as base, describe, expect } from 'vitest'
 import type { Git, Place } from '../../ports/git.ts'
-import { realGit } from '../../testing/git.ts'
+import { gitNow, realGit } from '../../testing/git.ts'
 
 const PATH = '.signalbox/feedback/1.md'
 const DELIVERY = { path: PATH, text: 'Refuse a wrong passkey.\n', message: 'Feedback 1', trailers: { 'Signalbox-Feedback': 'feedback_1' } }
@@ -50,9 +50,7 @@ class Ground {
   }
 
   in(cwd: string, ...args: string[]): string {
-    return execFileSync('git', args, { cwd, env: this.env, stdio: ['ignore', 'pipe', 'pipe'] })
-      .toString()
-      .trimEnd()
+    return gitNow(cwd, args, this.env).trimEnd()
   }
 
   write(cwd: string, name: string, text: string): void {

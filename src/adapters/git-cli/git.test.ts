@@ -22,7 +22,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, test as base, describe, expect } from 'vitest'
 import { type Git, GitRefusal, type NewPlace } from '../../ports/git.ts'
-import { realGit } from '../../testing/git.ts'
+import { gitNow, realGit } from '../../testing/git.ts'
 import { until } from '../../testing/signals.ts'
 import { kill } from '../../testing/survivors.ts'
 import { execHere } from './exec.ts'
@@ -69,9 +69,7 @@ class Ground {
   }
 
   in(cwd: string, ...args: string[]): string {
-    return execFileSync('git', args, { cwd, env: this.env, stdio: ['ignore', 'pipe', 'pipe'] })
-      .toString()
-      .trim()
+    return gitNow(cwd, args, this.env).trim()
   }
 
   write(path: string, text: string, below = this.top): void {

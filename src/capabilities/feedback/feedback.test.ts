@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,7 +6,7 @@ import { EFFECT_TIMES } from '../../kernel/effect.ts'
 import { type Git, GitRefusal } from '../../ports/git.ts'
 import { Caller, openTestApp, type TestApp } from '../../testing/app.ts'
 import { FakeRunner, fakeHarness, harnessesOf } from '../../testing/fakes/runs.ts'
-import { realGit } from '../../testing/git.ts'
+import { gitNow, realGit } from '../../testing/git.ts'
 import { until } from '../../testing/signals.ts'
 
 interface Work {
@@ -47,9 +46,7 @@ class Ground {
   }
 
   git(cwd: string, ...args: string[]): string {
-    return execFileSync('git', ['-c', 'user.name=ann', '-c', 'user.email=a@b', ...args], { cwd, stdio: 'pipe' })
-      .toString()
-      .trim()
+    return gitNow(cwd, ['-c', 'user.name=ann', '-c', 'user.email=a@b', ...args]).trim()
   }
 
   commit(cwd: string, file: string, text: string): string {
