@@ -19,6 +19,7 @@ const ENTRIES = {
   main: 'src/main.ts',
   'db-worker': 'src/db/worker.ts',
   runner: 'src/runner/main.ts',
+  'git-starter': 'src/adapters/git-cli/starter-main.ts',
   'scripted-agent': 'src/adapters/scripted/agent.ts',
 }
 // Native, or only loaded on PostgreSQL, or with threads of its own. All else goes into dist: half of a short command's life would be

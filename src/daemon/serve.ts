@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { getRequestListener } from '@hono/node-server'
 import { pino } from 'pino'
 import { createGit } from '../adapters/git-cli/index.ts'
+import { startedBeside } from '../adapters/git-cli/starter.ts'
 import { createHarnesses } from '../adapters/harnesses.ts'
 import { createNotifier } from '../adapters/notify/index.ts'
 import { createRunner } from '../adapters/runner/index.ts'
@@ -77,7 +78,7 @@ export async function serve(config: Config, { harnesses, build } = ownParts()): 
   const app = await createApp({
     database: config.database,
     ports: {
-      git: createGit({ worktrees: join(home, 'worktrees') }),
+      git: createGit({ worktrees: join(home, 'worktrees'), exec: startedBeside(fileURLToPath(new URL('git-starter.js', build))) }),
       ownerFile: createOwnerFile(home),
       harnesses,
       interactives,

@@ -3,8 +3,8 @@ import { lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkS
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { test as base, expect } from 'vitest'
-import { createGit } from '../adapters/git-cli/index.ts'
 import type { Build, Built, Git, LineOf } from '../ports/git.ts'
+import { gitNow, realGit } from './git.ts'
 
 export type Files = Record<string, string | Buffer | null>
 
@@ -30,7 +30,7 @@ export class LineGround {
   }
 
   another(env: NodeJS.ProcessEnv = this.env, lockWaitMs = 8_000): Git {
-    return createGit({ worktrees: join(this.folder, 'work trees'), env, lockWaitMs })
+    return realGit({ worktrees: join(this.folder, 'work trees'), env, lockWaitMs })
   }
 
   /** From its nth command on, every git of this one is dead. */
@@ -61,9 +61,7 @@ export class LineGround {
   }
 
   in(cwd: string, ...args: string[]): string {
-    return execFileSync('git', args, { cwd, env: this.env, stdio: ['ignore', 'pipe', 'pipe'] })
-      .toString()
-      .trim()
+    return gitNow(cwd, args, this.env).trim()
   }
 
   write(files: Files, cwd = this.top): void {

@@ -1,15 +1,15 @@
 import { join } from 'node:path'
-import { createGit } from '../adapters/git-cli/index.ts'
 import { createNotifier } from '../adapters/notify/index.ts'
 import type { AppOptions } from '../daemon/app.ts'
 import { FakeRunner, fakeHarness, harnessesOf } from './fakes/runs.ts'
 import { FakeTerminal, fakeInteractives } from './fakes/terminal.ts'
+import { realGit } from './git.ts'
 
 /** What an app in the test's own process stands on: real git, processes that are played. */
 export function testSurroundings(folder: string): Pick<AppOptions, 'ports' | 'hostName' | 'address'> {
   return {
     ports: {
-      git: createGit({ worktrees: join(folder, 'worktrees') }),
+      git: realGit({ worktrees: join(folder, 'worktrees') }),
       ownerFile: { stage: async () => {} },
       runner: new FakeRunner(),
       harnesses: harnessesOf(fakeHarness()),

@@ -1,9 +1,10 @@
-import { execFileSync, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { RunSpec } from '../ports/runner.ts'
 import type { TestApp } from './app.ts'
 import { FakeRunner } from './fakes/runs.ts'
+import { gitNow } from './git.ts'
 import { until } from './signals.ts'
 
 export interface Work {
@@ -33,9 +34,7 @@ export class WorkGround {
   }
 
   git(cwd: string, ...args: string[]): string {
-    return execFileSync('git', ['-c', 'user.name=ann', '-c', 'user.email=a@b', ...args], { cwd, stdio: 'pipe' })
-      .toString()
-      .trim()
+    return gitNow(cwd, ['-c', 'user.name=ann', '-c', 'user.email=a@b', ...args]).trim()
   }
 
   commit(cwd: string, file: string, text: string): string {

@@ -3,7 +3,6 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import stringWidth from 'string-width'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { createGit } from '../../src/adapters/git-cli/index.ts'
 import { command } from '../../src/daemon/cli-command.ts'
 import { CODES, EXITS } from '../../src/kernel/error.ts'
 import type { Tool } from '../../src/kernel/tool.ts'
@@ -13,6 +12,7 @@ import { commandOf, nouns, tools } from '../../src/surfaces/cli/names.ts'
 import { argumentsOf, flagOf } from '../../src/surfaces/cli/schema.ts'
 import { commandLine, flagsFor } from '../../src/surfaces/cli/shell.ts'
 import { TestDaemon } from '../../src/testing/daemon.ts'
+import { realGit } from '../../src/testing/git.ts'
 import { fakeTerminal } from '../../src/testing/terminal.ts'
 import { databaseOf, leftOut, rows, until } from './support.ts'
 
@@ -63,7 +63,7 @@ async function prepareWork(task_id: string): Promise<void> {
   const { works } = await daemon.call('work_list')
   const [{ path, branch, name }] = works
   writeFileSync(join(path, 'README.md'), 'Changed\n')
-  await createGit({ worktrees: join(daemon.home, 'worktrees') }).rescue({ repo, path, branch }, name ?? basename(path))
+  await realGit({ worktrees: join(daemon.home, 'worktrees') }).rescue({ repo, path, branch }, name ?? basename(path))
 }
 afterAll(() => daemon.remove())
 

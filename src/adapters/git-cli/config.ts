@@ -1,9 +1,6 @@
-import { lstat } from 'node:fs/promises'
 import { smallFile } from './small-file.ts'
 
 const MOST_BYTES = 8 * 1024 * 1024
-/** A file that was written a moment ago can be written once more without its stamp telling. */
-const SETTLED_MS = 1_000
 
 export type Setting = [key: string, value: string]
 
@@ -76,9 +73,9 @@ export function parsed(listed: string): Setting[] {
     })
 }
 
-/** What files of configuration say, without any that they include; read again when one has changed. */
+/** What files of configuration say, without any that they include. */
 export class Configurations {
-  readonly #known = new Map<string, { stamp: string; settings: Setting[] }>()
+  readonly #known = new Map<string, { text: string; settings: Setting[] }>()
   readonly #list: (text: string, file: string) => Promise<Setting[]>
 
   /** Throws when it cannot be read: a look that fails has not found nothing. */
@@ -86,22 +83,13 @@ export class Configurations {
     this.#list = list
   }
 
+  /** The file is read every time, as its stamp does not tell of a second change in the same moment; git is only asked about a new text. */
   async in(file: string): Promise<Setting[]> {
-    const stamp = await stampOf(file)
+    const text = (await smallFile(file, MOST_BYTES)) ?? ''
     const known = this.#known.get(file)
-    if (stamp !== undefined && known?.stamp === stamp) return known.settings
-    const text = await smallFile(file, MOST_BYTES)
+    if (known?.text === text) return known.settings
     const settings = text ? await this.#list(text, file) : []
-    if (stamp === undefined) this.#known.delete(file)
-    else this.#known.set(file, { stamp, settings })
+    this.#known.set(file, { text, settings })
     return settings
   }
-}
-
-/** Undefined of what is a link, or was changed only now. */
-async function stampOf(file: string): Promise<string | undefined> {
-  const found = await lstat(file, { bigint: true }).catch((error: NodeJS.ErrnoException) => (error.code === 'ENOENT' ? null : undefined))
-  if (found === null) return 'none'
-  if (!found?.isFile() || Date.now() - Number(found.ctimeMs) < SETTLED_MS) return undefined
-  return [found.dev, found.ino, found.size, found.mtimeNs, found.ctimeNs].join()
 }

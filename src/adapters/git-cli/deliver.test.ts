@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test as base, describe, expect } from 'vitest'
 import type { Git, Place } from '../../ports/git.ts'
-import { createGit } from './index.ts'
+import { gitNow, realGit } from '../../testing/git.ts'
 
 const PATH = '.signalbox/feedback/1.md'
 const DELIVERY = { path: PATH, text: 'Refuse a wrong passkey.\n', message: 'Feedback 1', trailers: { 'Signalbox-Feedback': 'feedback_1' } }
@@ -32,7 +32,7 @@ class Ground {
   }
 
   another(env: NodeJS.ProcessEnv = this.env): Git {
-    return createGit({ worktrees: join(this.folder, 'worktrees'), env, lockWaitMs: 5_000 })
+    return realGit({ worktrees: join(this.folder, 'worktrees'), env, lockWaitMs: 5_000 })
   }
 
   /** A git of which the nth call and all later ones are not made: as if we were killed there. */
@@ -50,9 +50,7 @@ class Ground {
   }
 
   in(cwd: string, ...args: string[]): string {
-    return execFileSync('git', args, { cwd, env: this.env, stdio: ['ignore', 'pipe', 'pipe'] })
-      .toString()
-      .trimEnd()
+    return gitNow(cwd, args, this.env).trimEnd()
   }
 
   write(cwd: string, name: string, text: string): void {

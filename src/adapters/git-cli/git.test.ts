@@ -22,9 +22,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, test as base, describe, expect } from 'vitest'
 import { type Git, GitRefusal, type NewPlace } from '../../ports/git.ts'
+import { gitNow, realGit } from '../../testing/git.ts'
 import { until } from '../../testing/signals.ts'
 import { kill } from '../../testing/survivors.ts'
-import { createGit } from './index.ts'
+import { execHere } from './exec.ts'
 import { addWorktree } from './place.ts'
 import { opener, type Repo } from './run.ts'
 
@@ -56,7 +57,7 @@ class Ground {
   }
 
   another(lockWaitMs = 60_000): Git {
-    return createGit({ worktrees: this.worktrees, env: this.env, lockWaitMs })
+    return realGit({ worktrees: this.worktrees, env: this.env, lockWaitMs })
   }
 
   get env() {
@@ -68,9 +69,7 @@ class Ground {
   }
 
   in(cwd: string, ...args: string[]): string {
-    return execFileSync('git', args, { cwd, env: this.env, stdio: ['ignore', 'pipe', 'pipe'] })
-      .toString()
-      .trim()
+    return gitNow(cwd, args, this.env).trim()
   }
 
   write(path: string, text: string, below = this.top): void {
@@ -229,7 +228,7 @@ describe('a place is made', () => {
   })
 
   test('[G4] whose record was pruned before git had locked it', async ({ ground }) => {
-    const repo = (await opener(ground.env, join(ground.folder, 'own')).repo(ground.top)) as Repo
+    const repo = (await opener(ground.env, join(ground.folder, 'own'), execHere).repo(ground.top)) as Repo
     const failures = [
       "fatal: could not open '.git/worktrees/w/locked' for writing: No such file or directory",
       "fatal: could not create directory of '.git/worktrees/w': No such file or directory",
@@ -800,7 +799,7 @@ exit $code
   writeFileSync(join(folder, 'git'), script)
   chmodSync(join(folder, 'git'), 0o755)
   writeFileSync(count, '0')
-  await work(createGit({ worktrees: ground.worktrees, env: { ...ground.env, PATH: `${folder}:${ground.env.PATH}` } })).catch(() => {})
+  await work(realGit({ worktrees: ground.worktrees, env: { ...ground.env, PATH: `${folder}:${ground.env.PATH}` } })).catch(() => {})
   return Number(readFileSync(count, 'utf8')) >= step
 }
 

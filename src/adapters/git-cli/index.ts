@@ -3,6 +3,7 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { type Git, GitRefusal, type Place } from '../../ports/git.ts'
 import { deliver } from './deliver.ts'
 import { diffOfBranch, diffOfPlace, forkOf } from './diff.ts'
+import { type Exec, execHere } from './exec.ts'
 import { fileBelow, fileOn, sizeOf } from './files.ts'
 import { follow } from './follow.ts'
 import { build, keep, keyOf, land, lineHead } from './line.ts'
@@ -34,15 +35,17 @@ export interface GitOptions {
   env?: NodeJS.ProcessEnv
   /** How long another program may keep us from changing something. */
   lockWaitMs?: number
+  /** Who starts git. */
+  exec?: Exec
 }
 
 const LOCK_WAIT_MS = 10_000
 /** Our own git directories, one for each repository; no worktree of anybody's. */
 const OWN = '.own'
 
-export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT_MS }: GitOptions): Git {
+export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT_MS, exec = execHere }: GitOptions): Git {
   const root = resolvedRoot(worktrees)
-  const open = opener(env, join(root, OWN))
+  const open = opener(env, join(root, OWN), exec)
   const turns = new Turns()
   const remembered = { seen: new Map(), packs: new Packs() }
 

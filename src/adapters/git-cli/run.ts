@@ -1,15 +1,13 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { join } from 'node:path'
-import type { Readable } from 'node:stream'
 import { GitRefusal } from '../../ports/git.ts'
 import { Configurations, counting, isOn, parsed, type Setting } from './config.ts'
+import type { Exec, Ran } from './exec.ts'
 import { layoutOf } from './layout.ts'
 import { OwnDirectories } from './own.ts'
 
 const LOOK_MS = 60_000
 /** A checkout of a large repository on a slow disk, with large files to be fetched by a filter. */
 export const LONG_MS = 1_800_000
-const MOST_OUTPUT = 64_000_000
 
 /** What git needs of our own environment; nothing that redirects it (GIT_DIR and the like) is let through. */
 const PASSED_ON = [
@@ -60,9 +58,9 @@ export interface At {
   /** Trimmed; undefined when git says no. */
   ask(args: string[], options?: Options): Promise<string | undefined>
   /** Whatever it exits with. */
-  tried(args: string[], options?: Options): Promise<{ stdout: Buffer; failed?: string }>
+  tried(args: string[], options?: Options): Promise<Ran>
   /** What the first one prints is what the second one reads, however much it is. */
-  piped(first: string[], input: string, second: string[]): Promise<{ stdout: Buffer; failed?: string }>
+  piped(first: string[], input: string, second: string[]): Promise<Ran>
 }
 
 /** Its refs and objects, without the files of any checkout. */
@@ -96,15 +94,15 @@ interface Where {
   settings: Setting[]
 }
 
-export function opener(environment: NodeJS.ProcessEnv, ownRoot: string): Open {
+export function opener(environment: NodeJS.ProcessEnv, ownRoot: string, exec: Exec): Open {
   const configurations = new Configurations(async (input, file) => {
     const env = { ...environmentFor(environment, {}), GIT_DIR: NOWHERE }
-    const { stdout, failed } = await exec('/', ['config', '--file', '-', '--list', '-z'], env, { input })
+    const { stdout, failed } = await exec({ cwd: '/', argv: ['config', '--file', '-', '--list', '-z'], env, input, timeoutMs: LOOK_MS })
     if (failed !== undefined) throw new GitRefusal('failed', `${file} cannot be read: ${failed}`)
     return parsed(stdout.toString())
   })
   const directories = new OwnDirectories(ownRoot)
-  const at = (where: Where) => gitAt(environment, where)
+  const at = (where: Where) => gitAt(environment, where, exec)
   const rootsOf = (common: string) => (own: string, ids: string[]) =>
     withoutParents(at({ cwd: common, gitDir: common, own, common, settings: [] }), ids)
 
@@ -141,7 +139,7 @@ export function opener(environment: NodeJS.ProcessEnv, ownRoot: string): Open {
   }
 }
 
-function gitAt(environment: NodeJS.ProcessEnv, { cwd, gitDir, own, common, workTree, settings }: Where): At {
+function gitAt(environment: NodeJS.ProcessEnv, { cwd, gitDir, own, common, workTree, settings }: Where, exec: Exec): At {
   const objects = join(common, 'objects')
   const place: Record<string, string> = {
     GIT_DIR: gitDir,
@@ -156,7 +154,9 @@ function gitAt(environment: NodeJS.ProcessEnv, { cwd, gitDir, own, common, workT
   const ran = async (args: string[], options: Options) => {
     // Attributes are read where git stands. Without files of its own it stands where there are none.
     const standsIn = options.attributesIn ?? workTree ?? own
-    const { stdout, failed } = await exec(standsIn, ['--no-pager', '--literal-pathspecs', ...args], envFor(options), options)
+    const { input = '', timeoutMs = LOOK_MS, cutAfter } = options
+    const argv = ['--no-pager', '--literal-pathspecs', ...args]
+    const { stdout, failed } = await exec({ cwd: standsIn, argv, env: envFor(options), input, timeoutMs, cutAfter })
     // Nobody knows our directory: what git says of it is said of the repository.
     return failed === undefined ? { stdout } : { stdout, failed: failed.replaceAll(own, common) }
   }
@@ -170,7 +170,7 @@ function gitAt(environment: NodeJS.ProcessEnv, { cwd, gitDir, own, common, workT
     objects,
     git,
     tried: (args, options = {}) => ran(args, options),
-    piped: (first, input, second) => pipe(own, first, input, second, envFor({})),
+    piped: (first, input, second) => exec({ cwd: own, argv: first, env: envFor({}), input, timeoutMs: LONG_MS, into: second }),
     line: async (args, options) => (await git(args, options)).toString().trim(),
     ask: async (args, options = {}) => {
       const { stdout, failed } = await ran(args, options)
@@ -248,52 +248,4 @@ function asEnvironment(config: [string, string][]): Record<string, string> {
     [`GIT_CONFIG_VALUE_${n}`, value],
   ])
   return { GIT_CONFIG_COUNT: String(config.length), ...Object.fromEntries(entries) }
-}
-
-function exec(cwd: string, argv: string[], env: Record<string, string>, options: Options): Promise<{ stdout: Buffer; failed?: string }> {
-  const { timeoutMs = LOOK_MS, cutAfter, input } = options
-  return new Promise((resolve) => {
-    const child = execFile(
-      'git',
-      argv,
-      { cwd, env, timeout: timeoutMs, maxBuffer: cutAfter ?? MOST_OUTPUT, encoding: 'buffer' },
-      (error, stdout, stderr) => {
-        const cut =
-          cutAfter !== undefined && error !== null && (error as NodeJS.ErrnoException).code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER'
-        if (!error || cut) return resolve({ stdout })
-        const said = stderr.toString().trim().slice(-2_000)
-        resolve({ stdout, failed: error.killed ? `it took longer than ${timeoutMs / 1_000} s` : said || error.message })
-      },
-    )
-    // It may have ended without reading.
-    child.stdin?.on('error', () => {})
-    child.stdin?.end(input ?? '')
-  })
-}
-
-async function pipe(cwd: string, first: string[], input: string, second: string[], env: Record<string, string>) {
-  const from = spawn('git', first, { cwd, env, timeout: LONG_MS, stdio: ['pipe', 'pipe', 'pipe'] })
-  const into = spawn('git', second, { cwd, env, timeout: LONG_MS, stdio: [from.stdout, 'pipe', 'pipe'] })
-  // Only the two of them have it open: else the second one would not notice that the first has died.
-  from.stdout.destroy()
-  // It may have ended without reading.
-  from.stdin.on('error', () => {})
-  from.stdin.end(input)
-  const [one, two] = await Promise.all([ended(from, from.stderr), ended(into, into.stderr, into.stdout)])
-  const failed = one.failed ?? two.failed
-  return failed === undefined ? { stdout: two.stdout } : { stdout: two.stdout, failed }
-}
-
-function ended(child: ChildProcess, stderr: Readable, stdout?: Readable): Promise<{ stdout: Buffer; failed?: string }> {
-  const out: Buffer[] = []
-  const said: Buffer[] = []
-  stdout?.on('data', (bytes) => out.push(bytes))
-  stderr.on('data', (bytes) => said.push(bytes))
-  return new Promise((resolve) => {
-    child.on('error', (error) => resolve({ stdout: Buffer.alloc(0), failed: error.message }))
-    child.on('close', (code, signal) => {
-      const failed = Buffer.concat(said).toString().trim().slice(-2_000) || `it ended with ${code ?? signal}`
-      resolve({ stdout: Buffer.concat(out), ...(code === 0 ? {} : { failed }) })
-    })
-  })
 }

@@ -1,13 +1,12 @@
-import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test as base, describe, expect, onTestFinished } from 'vitest'
-import { createGit } from '../../adapters/git-cli/index.ts'
 import { EFFECT_TIMES } from '../../kernel/effect.ts'
 import { type Git, GitRefusal } from '../../ports/git.ts'
 import { Caller, openTestApp, type TestApp } from '../../testing/app.ts'
 import { FakeRunner, fakeHarness, harnessesOf } from '../../testing/fakes/runs.ts'
+import { gitNow, realGit } from '../../testing/git.ts'
 import { until } from '../../testing/signals.ts'
 
 interface Work {
@@ -47,9 +46,7 @@ class Ground {
   }
 
   git(cwd: string, ...args: string[]): string {
-    return execFileSync('git', ['-c', 'user.name=ann', '-c', 'user.email=a@b', ...args], { cwd, stdio: 'pipe' })
-      .toString()
-      .trim()
+    return gitNow(cwd, ['-c', 'user.name=ann', '-c', 'user.email=a@b', ...args]).trim()
   }
 
   commit(cwd: string, file: string, text: string): string {
@@ -136,7 +133,7 @@ const test = base.extend<{ ground: Ground }>({
 /** Real git, whose deliveries are as the test says. */
 async function groundWith(deliver: (real: Git) => Git['deliver']): Promise<Ground> {
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-feedback-'))
-  const real = createGit({ worktrees: join(folder, 'worktrees') })
+  const real = realGit({ worktrees: join(folder, 'worktrees') })
   const ground = await Ground.open({ ports: { git: { ...real, deliver: deliver(real) } }, effectTimes: { ...EFFECT_TIMES, backOffMs: 1 } })
   onTestFinished(async () => {
     await ground.app.close()

@@ -2,10 +2,10 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test as base, describe, expect, onTestFinished } from 'vitest'
-import { createGit } from '../../adapters/git-cli/index.ts'
 import { EFFECT_TIMES } from '../../kernel/effect.ts'
 import { type Git, GitRefusal } from '../../ports/git.ts'
 import { type Caller, openTestApp } from '../../testing/app.ts'
+import { realGit } from '../../testing/git.ts'
 import { deferred, until } from '../../testing/signals.ts'
 import { type Work, WorkGround } from '../../testing/work.ts'
 
@@ -54,7 +54,7 @@ const test = base.extend<{ ground: Ground }>({
 /** Real git, whose merges wait or fail as the test says. */
 async function groundWith(more: (real: Git) => Partial<Git>): Promise<Ground> {
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-merges-'))
-  const real = createGit({ worktrees: join(folder, 'worktrees') })
+  const real = realGit({ worktrees: join(folder, 'worktrees') })
   const app = await openTestApp({ ports: { git: { ...real, ...more(real) } }, effectTimes: { ...EFFECT_TIMES, backOffMs: 1 } })
   onTestFinished(async () => {
     await app.close()

@@ -2,10 +2,10 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { createGit } from '../../adapters/git-cli/index.ts'
 import { EFFECT_TIMES } from '../../kernel/effect.ts'
 import type { Git } from '../../ports/git.ts'
 import { openTestApp } from '../../testing/app.ts'
+import { realGit } from '../../testing/git.ts'
 import { deferred, until } from '../../testing/signals.ts'
 import { CheckingRunner, type Work, WorkGround } from '../../testing/work.ts'
 
@@ -147,7 +147,7 @@ describe('a line that somebody else moved', () => {
   test('[ML20] is not one that lands between two looks', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'signalbox-trust-'))
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-    const real = createGit({ worktrees: folder })
+    const real = realGit({ worktrees: folder })
     let meanwhile: (() => Promise<void>) | undefined
     const line: Git['line'] = async (of) => {
       const before = meanwhile

@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test as base, describe, expect } from 'vitest'
@@ -7,6 +6,7 @@ import { defineEffect } from '../../kernel/effect.ts'
 import { Refusal, refuse } from '../../kernel/error.ts'
 import { defineTool } from '../../kernel/tool.ts'
 import { openTestApp, type TestApp } from '../../testing/app.ts'
+import { gitNow } from '../../testing/git.ts'
 import { withProbe } from '../../testing/probe.ts'
 import { until } from '../../testing/signals.ts'
 import { RepoId, TaskId } from '../ids.ts'
@@ -64,9 +64,7 @@ class Ground {
   }
 
   git(cwd: string, ...args: string[]): string {
-    return execFileSync('git', ['-c', 'user.name=a', '-c', 'user.email=a@b', ...args], { cwd, stdio: 'pipe' })
-      .toString()
-      .trim()
+    return gitNow(cwd, ['-c', 'user.name=a', '-c', 'user.email=a@b', ...args]).trim()
   }
 
   commit(cwd: string): void {
