@@ -160,7 +160,7 @@ function news(epic: EpicRow, reasons: Reason[]): string {
   )
 }
 
-function sentBack(task: TaskRow): string {
+export function sentBack(task: TaskRow): string {
   return `Your work on ${handleOf(task)} was sent back. The newest note on it says why (task_get), and so do your letters (mail_inbox). Mend it, commit, and ask for review again.`
 }
 
