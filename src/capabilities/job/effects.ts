@@ -134,7 +134,7 @@ export const settleRun = defineEffect({
     const work = run.kind === 'agent' ? await workOf(ctx.view, run.task_id) : undefined
     const place = work && (await placeOf(ctx, work))
     const found = place && work.base_commit ? await lookAt(ctx, place, work.base_commit) : NOTHING_LEFT
-    await ctx.report('run_settled', { run_id, ...found })
+    await ctx.report('run_settled', { run_id, task_id: run.task_id, ...found })
   },
 })
 

@@ -1,11 +1,13 @@
-import { test as base, describe, expect, onTestFinished } from 'vitest'
+import { sql } from 'kysely'
+import { test as base, describe, expect, inject, onTestFinished } from 'vitest'
 import { tables } from '../../db/tables.ts'
 import type { Harness, HarnessEvent } from '../../ports/harness.ts'
 import { openTestApp, type TestApp } from '../../testing/app.ts'
 import { QUICK } from '../../testing/effects.ts'
 import { FakeGit } from '../../testing/fakes/git.ts'
 import { FakeRunner, fakeHarness, harnessesOf } from '../../testing/fakes/runs.ts'
-import { until } from '../../testing/signals.ts'
+import { lockWaits, until } from '../../testing/signals.ts'
+import { takeTurn } from '../handle.ts'
 
 interface World extends TestApp {
   runner: FakeRunner
@@ -334,6 +336,45 @@ describe('a job', () => {
     const job = await app.start((await app.task()).id)
     expect(await app.owner.call('job_cancel', { job_id: job.id })).toMatchObject({ job: { state: 'cancelled' } })
     expect(await app.owner.refused('job_cancel', { job_id: job.id })).toMatchObject({ code: 'CONFLICT' })
+  })
+
+  test.runIf(inject('postgres'))('[J8] one that gets its place at the moment in which it is cancelled is ended', async () => {
+    const app = await open({}, { 'runs.max_per_host': 1 })
+    const [first, second] = [await app.task(), await app.task()]
+    const [before, job] = [await app.start(first.id), await app.start(second.id)]
+    const run = await app.run(first.id)
+    let cancelled: Promise<unknown> | undefined
+    await app.app.engine.write(async (tx) => {
+      // Whoever is admitted stands still here, after it was found in line.
+      await takeTurn(tx, `work:${second.id}`)
+      app.runner.exit(run, 0)
+      await until(async () => (await lockWaits(app.app)) >= 1)
+      let over = false
+      cancelled = app.owner.call('job_cancel', { job_id: job.id }).finally(() => {
+        over = true
+      })
+      await until(async () => over || (await lockWaits(app.app)) >= 2)
+    })
+    await cancelled
+    await app.over(before.id)
+    expect(await app.over(job.id)).toMatchObject({ state: 'cancelled' })
+    expect(app.runner.living).toEqual([])
+  })
+
+  test.runIf(inject('postgres'))('[J8] [J13] one that is cancelled while its last run is looked at is not started again', async () => {
+    const app = await open()
+    const task = await app.task()
+    const job = await app.start(task.id)
+    const run = await app.run(task.id)
+    await app.app.engine.write(async (tx) => {
+      // Whoever decides what comes next stands still here, after it has read the job.
+      await sql`LOCK TABLE reviews IN ACCESS EXCLUSIVE MODE`.execute(tables(tx))
+      await sql`UPDATE jobs SET cancel_asked_at = 1 WHERE id = ${job.id}`.execute(tables(tx))
+      app.runner.exit(run, 1)
+      await until(async () => (await lockWaits(app.app)) >= 1)
+    })
+    expect(await app.over(job.id)).toMatchObject({ state: 'cancelled' })
+    expect(app.runner.started).toHaveLength(1)
   })
 
   test('[J8] a stop or cancel between two lives puts the task back, and nobody is started again', async () => {
