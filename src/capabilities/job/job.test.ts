@@ -238,10 +238,22 @@ describe('a job', () => {
     expect((await app.events({ type: 'job.paused' })).map(({ data }) => data.paused)).toEqual([true, false])
   })
 
+  test('[J7] an interrupt passes a message that the program does not take any more', async () => {
+    const app = await open({ launch: () => ({ argv: ['fake'], env: {}, inherit: [], stdin: 'closed', files: {} }) })
+    const task = await app.task()
+    await app.start(task.id)
+    const run = await app.run(task.id)
+    await app.owner.call('job_submit', { task_id: task.id, action: 'message_agent', message: 'use tabs' })
+    const { job_id } = await app.owner.call('job_submit', { task_id: task.id, action: 'interrupt_agent' })
+    expect(await app.over(job_id)).toMatchObject({ state: 'succeeded' })
+    expect(app.runner.runs.get(run)?.inputs).toEqual([{ seq: 2, signal: 'SIGINT' }])
+  })
+
   test('[J7] what a harness keeps until its program takes it has arrived; what it then sends comes in its order, and the end last', async () => {
     const app = await open({
       message: (state, text) => ({ state: { ...state, text }, events: [] }),
-      decode: (state) => ({ state, events: [], send: [String(state.text), 'bye'], close: true, signal: 'SIGTERM' }),
+      decode: (state, { stream }) =>
+        stream === 'in' ? { state, events: [] } : { state, events: [], send: [String(state.text), 'bye'], close: true, signal: 'SIGTERM' },
     })
     const task = await app.task()
     await app.start(task.id)
