@@ -3,10 +3,10 @@ import { test as base, describe, expect, inject, onTestFinished } from 'vitest'
 import { tables } from '../../db/tables.ts'
 import type { Harness, HarnessEvent } from '../../ports/harness.ts'
 import { openTestApp, type TestApp } from '../../testing/app.ts'
-import { QUICK } from '../../testing/effects.ts'
+import { effectRows, QUICK } from '../../testing/effects.ts'
 import { FakeGit } from '../../testing/fakes/git.ts'
 import { FakeRunner, fakeHarness, harnessesOf } from '../../testing/fakes/runs.ts'
-import { lockWaits, until } from '../../testing/signals.ts'
+import { deferred, lockWaits, until } from '../../testing/signals.ts'
 import { takeTurn } from '../handle.ts'
 
 interface World extends TestApp {
@@ -421,6 +421,28 @@ describe('a job', () => {
     expect((await app.owner.call('review_list', { task_id: task.id })).reviews).toMatchObject([
       { round: 1, summary: 'All criteria are met.' },
     ])
+  })
+
+  test('[J8] [J9] one that is to end before its process is there leaves none behind', async () => {
+    const app = await open({}, { 'runs.linger_seconds': 0.01 })
+    const [begun, gate] = [deferred(), deferred()]
+    const keep = app.runner.keep.bind(app.runner)
+    app.runner.keep = async (run, name, make) => {
+      const content = await keep(run, name, make)
+      begun.resolve()
+      await gate.promise
+      return content
+    }
+    const task = await app.task()
+    const job = await app.start(task.id)
+    await begun.promise
+    await app.owner.call('review_request', { task_id: task.id, summary: 'x' })
+    // Either it waits for the start, or it has told by now that there was none.
+    await until(async () => (await effectRows(app)).some(({ type, queue, state }) => type === 'run.stop' && (queue || state === 'done')))
+    gate.resolve()
+    await app.over(job.id)
+    await until(async () => (await effectRows(app)).some(({ type, state }) => type === 'run.launch' && state === 'done'))
+    await until(() => app.runner.living.length === 0)
   })
 
   test('[J10] work that was left without asking for review is handed in; nothing at all is a failure', async () => {

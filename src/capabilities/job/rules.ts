@@ -62,7 +62,8 @@ export async function askToStop(ctx: RunContext, run: RunRow, why: 'stopped' | '
     await runStore(ctx.tx).update(run.id, { stop_asked: why })
     ctx.emit(runStopping(aboutRun(run), { job_id: run.job_id, why }))
   }
-  ctx.enqueue(stopRun({ run_id: run.id, why }, delayMs ? { delayMs } : { queue: run.id }))
+  // Behind its launch: who looks in between finds no process, and leaves the one that comes a moment later.
+  ctx.enqueue(stopRun({ run_id: run.id, why }, { queue: run.id, delayMs }))
 }
 
 /** Whoever is at work on the task has done all that it had to: it gets a moment to end by itself; then it is ended. */
