@@ -1,4 +1,6 @@
+import { sql } from 'kysely'
 import type { App } from '../daemon/app.ts'
+import { tables } from '../db/tables.ts'
 import { TransientFault } from '../kernel/error.ts'
 import type { Storage } from '../kernel/storage.ts'
 
@@ -49,6 +51,13 @@ export function holdNextWrite(app: App): { reached: Promise<void>; letGo(): void
     },
   }
   return { reached: reached.promise, letGo: () => gate.resolve() }
+}
+
+/** On PostgreSQL: how many transactions stand still until another one has ended. */
+export async function lockWaits({ engine }: App): Promise<number> {
+  const waits = sql<{ n: number }>`SELECT count(DISTINCT pid) AS n FROM pg_locks WHERE NOT granted
+    AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database())`
+  return (await waits.execute(tables(engine.view))).rows[0]?.n ?? 0
 }
 
 /** What happens to the writes to come, one by one; later ones go through. */

@@ -36,6 +36,9 @@ async function handedIn(daemon: TestDaemon, task_id: string, { files, summary = 
   await until(async () => (await statusOf(daemon, task_id)) === 'REVIEW', `${task_id} handed in: ${daemon.log}`)
 }
 
+const nobodyAtWork = (daemon: TestDaemon) =>
+  until(async () => !(await daemon.call('job_list', { states: ['queued', 'running'] })).jobs.length, 'every worker went home')
+
 const statusOf = async (daemon: TestDaemon, task_id: string) => (await daemon.call('task_get', { task_id })).task.status
 
 async function unharmed({ page }: Visitor): Promise<void> {
@@ -251,7 +254,12 @@ describe.skipIf(withoutBrowser('[U23] [U24] [U25] the merge line'))('the merge l
     await daemon.call('setting_update', { key: 'review.max_iterations', value: 1 })
     onTestFinished(async () => void (await daemon.call('setting_update', { key: 'review.max_iterations', value: 3 })))
     const asksAgain = { tool: 'review_request', arguments: { summary: 'Once more' }, expect: 'REVIEW_LIMIT_EXCEEDED' }
-    await handedIn(daemon, task, { files: { 'a.txt': 'a\n' }, resumed: [{ call: asksAgain }] })
+    // A letter that it leaves unread would wake it once more.
+    const reads = { call: { tool: 'mail_read', arguments: { mail_id: '{{letter.id}}' } } }
+    const inbox = [{ call: { tool: 'mail_inbox', save: 'inbox' } }, { each: { of: '{{inbox.letters}}', as: 'letter', steps: [reads] } }]
+    await handedIn(daemon, task, { files: { 'a.txt': 'a\n' }, resumed: [...inbox, { call: asksAgain }] })
+    // What it left is looked at when it has ended: with the feedback in it already, the next one would have changed nothing, and failed.
+    await nobodyAtWork(daemon)
     await daemon.call('review_feedback', { task_id: task, feedback: 'Not so.', feedback_type: 'needs_work' })
     await visitor.signIn(`/task/${task}`)
     const card = page.locator('.decide')
@@ -260,7 +268,7 @@ describe.skipIf(withoutBrowser('[U23] [U24] [U25] the merge line'))('the merge l
     await card.getByText('refused').waitFor()
     await card.getByRole('button', { name: 'Give up' }).waitFor()
     await card.getByRole('button', { name: 'Look at the changes' }).waitFor()
-    await until(async () => !(await daemon.call('job_list', { states: ['queued', 'running'] })).jobs.length, 'its worker went home')
+    await nobodyAtWork(daemon)
     await card.getByRole('button', { name: 'Create pull request' }).click()
     await card.getByText('To review').waitFor()
     expect(await statusOf(daemon, task)).toBe('REVIEW')

@@ -128,6 +128,8 @@ describe('when the daemon is killed', () => {
     // In the middle: some are answered, some are with the daemon, some are still on their way.
     await Promise.any(answers.slice(10, 20))
     await daemon.end('SIGKILL')
+    // Until then the pipe still writes to the daemon that is gone: also the look at what was done would be lost with it.
+    await pipe.complained.next((line) => line.includes('went away'))
     if (by === 'by itself') await daemon.start()
     const results = (await Promise.all(answers)).map(({ result }) => result)
     const done = wanted.filter((_, i) => !results[i].isError)

@@ -1,4 +1,6 @@
+import { sql } from 'kysely'
 import { test as base, describe, expect } from 'vitest'
+import { tables } from '../../db/tables.ts'
 import type { LoggedEvent } from '../../kernel/event.ts'
 import { Caller, openTestApp, type TestApp } from '../../testing/app.ts'
 import { QUICK } from '../../testing/effects.ts'
@@ -220,7 +222,7 @@ describe('a supervisor that is woken by a letter', () => {
     await app.owner.call('mail_send', { to_agent_id: ground.epic.supervisor_id, subject: 'Hello', body: 'Also for phones.' })
     await app.app.kernel.invoke({
       tool: 'agent_wake',
-      input: { agent_id: ground.epic.supervisor_id },
+      input: { agent_id: ground.epic.supervisor_id, task_id: ground.lead().id },
       credential: 'system',
       surface: 'daemon',
     })
@@ -314,6 +316,18 @@ describe('workers', () => {
     expect(again.agent_id).toBe(run.agent_id)
     expect(ground.brief(again)).toMatch(/A wrong passkey is not refused\.[\s\S]*was sent back/)
     expect(new Set(ground.git.added.filter((path) => path.endsWith('-one'))).size).toBe(1)
+  })
+
+  test('[EP11] what was sent back says so also to a worker whom the letter about it wakes first', async ({ ground }) => {
+    const { app } = await ground.begin()
+    const one = await ground.task('one')
+    const { agent_id } = await ground.handIn(one)
+    await ground.settled()
+    // As it is between the decision and the look at the epic that follows it.
+    await app.app.engine.write((tx) => sql`UPDATE tasks SET status = 'IN_PROGRESS' WHERE id = ${one.id}`.execute(tables(tx)))
+    const input = { agent_id, task_id: one.id }
+    await app.app.kernel.invoke({ tool: 'agent_wake', input, credential: 'system', surface: 'daemon' })
+    expect(ground.brief(await ground.started(one, 2))).toContain('was sent back')
   })
 
   test('[EP9] [EP17] that lead an epic and give up are told of to the human, once, with the command that helps', async ({ ground }) => {

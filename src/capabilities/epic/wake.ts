@@ -3,7 +3,8 @@ import { defineEffect } from '../../kernel/effect.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { agentStore } from '../agent/index.ts'
 import { takeTurn } from '../handle.ts'
-import { beginWork, jobStore } from '../job/index.ts'
+import { TaskId } from '../ids.ts'
+import { beginWork, jobStore, sentBack } from '../job/index.ts'
 import { type TaskRow, taskStore } from '../task/index.ts'
 import { isAtWork, newsSince } from './reconcile.ts'
 import { launchOf } from './rules.ts'
@@ -25,7 +26,8 @@ export const wake = defineEffect({
   attempts: MANY,
   recognise: async () => 'not_done',
   async do(ctx, { agent_id }) {
-    await ctx.report('agent_wake', { agent_id })
+    const task_id = (await agentStore(ctx.view).agent(agent_id))?.task_id
+    if (task_id) await ctx.report('agent_wake', { agent_id, task_id })
   },
 })
 
@@ -33,21 +35,24 @@ export const wakeUp = defineTool({
   name: 'agent_wake',
   title: 'Wake an idle agent',
   description: 'It goes on with its task, to read its letters.',
-  input: z.strictObject({ agent_id: z.string() }),
+  // Held: whoever gives its work up at the same moment comes before this or after it.
+  input: z.strictObject({ agent_id: z.string(), task_id: TaskId }),
   output: z.strictObject({}),
   impact: 'write',
   profile: 'maintainer',
   internal: true,
-  async run(ctx, { agent_id }) {
+  async run(ctx, { agent_id, task_id }) {
     const agent = await agentStore(ctx.tx).agent(agent_id)
     if (agent?.epic_id) await takeTurn(ctx.tx, `epic:${agent.epic_id}`)
     const task = await wakeable(ctx, agent_id)
-    if (!task || !(await hasRoom(ctx, task))) return {}
+    if (task?.id !== task_id || !(await hasRoom(ctx, task))) return {}
     const epic = task.epic_id ? await epicStore(ctx.tx).find(task.epic_id) : undefined
     const launch = epic ? launchOf(epic, task.lead ? 'supervisor' : 'worker') : {}
     // What cannot be started is left: its letters wait for its next run.
     const [job] = await jobStore(ctx.tx).latest([task.id])
-    const more = epic && task.lead && job ? await newsSince(ctx, epic, job.created_at) : undefined
+    const news = epic && task.lead && job ? await newsSince(ctx, epic, job.created_at) : undefined
+    // The letter that wakes a worker is most likely about that, and the look at its epic starts nobody who is at work.
+    const more = epic && !task.lead && task.status === 'IN_PROGRESS' ? sentBack(task) : news
     await beginWork(ctx, task, { ...launch, message: more ? `${more}\n\n${MESSAGE}` : MESSAGE })
     return {}
   },

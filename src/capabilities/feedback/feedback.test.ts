@@ -1,13 +1,16 @@
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { test as base, describe, expect, onTestFinished } from 'vitest'
+import { sql } from 'kysely'
+import { test as base, describe, expect, inject, onTestFinished } from 'vitest'
+import { tables } from '../../db/tables.ts'
 import { EFFECT_TIMES } from '../../kernel/effect.ts'
 import { type Git, GitRefusal } from '../../ports/git.ts'
 import { Caller, openTestApp, type TestApp } from '../../testing/app.ts'
 import { FakeRunner, fakeHarness, harnessesOf } from '../../testing/fakes/runs.ts'
 import { gitNow, realGit } from '../../testing/git.ts'
-import { until } from '../../testing/signals.ts'
+import { lockWaits, until } from '../../testing/signals.ts'
+import { takeTurn } from '../handle.ts'
 
 interface Work {
   // biome-ignore lint/suspicious/noExplicitAny: tests read the answer's fields by name
@@ -468,6 +471,27 @@ describe('work that leads nowhere', () => {
     expect(await app.owner.call('session_exists', { task_id: task.id })).toMatchObject({ exists: false, session: { state: 'closed' } })
   })
 
+  test.runIf(inject('postgres'))('[V22] is taken away also when somebody looked at it while it was given up', async ({ ground }) => {
+    const { engine, kernel } = ground.app.app
+    const { task } = await ground.handedIn()
+    await ground.told('job.ended')
+    await until(() => ground.runner.living.length === 0)
+    let looked: Promise<unknown> | undefined
+    await engine.write(async (tx) => {
+      await engine.hold?.(tx, [task.id])
+      // Whoever looks gets as far as the task, and reads the rounds when all of this is committed.
+      await sql`LOCK TABLE reviews IN ACCESS EXCLUSIVE MODE`.execute(tables(tx))
+      await sql`UPDATE tasks SET status = 'BACKLOG' WHERE id = ${task.id}`.execute(tables(tx))
+      await sql`UPDATE reviews SET decision = 'abandoned', abandoned_at = 1 WHERE task_id = ${task.id}`.execute(tables(tx))
+      looked = kernel.invoke({ tool: 'review_reconcile', input: { task_id: task.id }, credential: 'system', surface: 'daemon' })
+      await until(async () => (await lockWaits(ground.app.app)) >= 1)
+    })
+    expect(await looked).toMatchObject({ ok: true })
+    const { rows } = await sql`SELECT type FROM effects WHERE type = 'work.remove'`.execute(tables(engine.view))
+    expect(rows).toHaveLength(1)
+    await ground.removed(task.id)
+  })
+
   test('[V22] is not what was never handed in', async ({ ground }) => {
     const work = await ground.begun()
     const given = { task_id: work.task.id, reason: 'x' }
@@ -501,6 +525,28 @@ describe('work that leads nowhere', () => {
     await ground.handIn(work)
     expect(await ground.rounds(work)).toHaveLength(4)
     expect(await ground.get(work.task.id)).toMatchObject({ status: 'REVIEW' })
+  })
+
+  test.runIf(inject('postgres'))('[V23] is not begun again by a letter that was to wake its worker meanwhile', async ({ ground }) => {
+    const { app, owner } = ground.app
+    const work = await ground.handedIn()
+    await ground.told('job.ended')
+    await app.engine.write((tx) => sql`UPDATE tasks SET status = 'IN_PROGRESS' WHERE id = ${work.task.id}`.execute(tables(tx)))
+    const input = { agent_id: work.worker, task_id: work.task.id }
+    const both: Promise<unknown>[] = []
+    await app.engine.write(async (tx) => {
+      // Whoever begins work stands still here, after it was looked at whether somebody may.
+      await takeTurn(tx, `work:${work.task.id}`)
+      both.push(app.kernel.invoke({ tool: 'agent_wake', input, credential: 'system', surface: 'daemon' }))
+      await until(async () => (await lockWaits(app)) >= 1)
+      let over = false
+      both.push(owner.call('review_abandon', { task_id: work.task.id, reason: 'x' }).finally(() => (over = true)))
+      await until(async () => over || (await lockWaits(app)) >= 2)
+    })
+    expect(await Promise.all(both)).toMatchObject([{ ok: true }, { status: 'BACKLOG' }])
+    await until(() => ground.runner.living.length === 0)
+    expect(await ground.get(work.task.id)).toMatchObject({ status: 'BACKLOG' })
+    await ground.removed(work.task.id)
   })
 
   test('[V13] is not handed in for a worker that ends without asking, when there are no more rounds: that counts too', async ({

@@ -3,6 +3,7 @@ import { Refusal } from '../../kernel/error.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { agentStore } from '../agent/index.ts'
 import { takeTurn } from '../handle.ts'
+import { TaskId } from '../ids.ts'
 import { livingRun } from '../job/index.ts'
 import { callFor, HUMAN, sendLetter } from '../mail/index.ts'
 import { feedbackStore, type ReviewRow, readerProgram, reviewStore, tally } from '../review/index.ts'
@@ -16,7 +17,7 @@ export const reconcileReview = defineTool({
   name: 'review_reconcile',
   title: 'Compare what a review wants with what is',
   description: 'Starts and ends reviewers, gives up what leads nowhere, and takes away what that left. No model decides about it.',
-  input: z.strictObject({ task_id: z.string() }),
+  input: z.strictObject({ task_id: TaskId }),
   output: z.strictObject({}),
   impact: 'write',
   profile: 'maintainer',
@@ -28,8 +29,8 @@ export const reconcileReview = defineTool({
   },
   async run(ctx, { task_id }, { asked }) {
     await takeTurn(ctx.tx, `review:${task_id}`)
-    await giveUp(ctx, task_id)
-    const [task, rounds] = await look(ctx, task_id)
+    const found = await look(ctx, task_id)
+    const [task, rounds] = (await giveUp(ctx, ...found)) ? await look(ctx, task_id) : found
     const last = rounds.at(-1)
     if (!task || !last) return {}
     await endReviewers(ctx, task, rounds)
@@ -44,15 +45,15 @@ async function look(ctx: RunContext, id: string): Promise<[TaskRow | undefined, 
   return [await taskStore(ctx.tx).find(id), await reviewStore(ctx.tx).ofTask(id)]
 }
 
-/** What is on its way is let arrive first. */
-async function giveUp(ctx: RunContext, id: string): Promise<void> {
-  const [task, rounds] = await look(ctx, id)
+/** What is on its way is let arrive first. True when it was given up now. */
+async function giveUp(ctx: RunContext, task: TaskRow | undefined, rounds: ReviewRow[]): Promise<boolean> {
   const last = rounds.at(-1)
   const { failed, refused } = tally(rounds)
   const most = ctx.setting<number>('review.auto_abandon_after')
-  if (!task || task.deleted_at !== null || !last || failed + refused < most || (await feedbackStore(ctx.tx).sendingOf(id))) return
+  if (!task || task.deleted_at !== null || !last || failed + refused < most) return false
+  if (await feedbackStore(ctx.tx).sendingOf(task.id)) return false
   const reason = `${failed} failed rounds and ${refused} refused requests for another: that is as often as it may.`
-  if (await abandon(ctx, task, last, reason)) return
+  if (await abandon(ctx, task, last, reason)) return false
   const { project_id, epic_id } = task
   const to = (await epicOf(ctx.tx, task))?.supervisor_id ?? HUMAN
   const worker = task.assignee_id ? await agentStore(ctx.tx).agent(task.assignee_id) : undefined
@@ -65,6 +66,7 @@ async function giveUp(ctx: RunContext, id: string): Promise<void> {
     importance: 'high',
     about: { project_id, epic_id, task_id: task.id },
   })
+  return true
 }
 
 /** Once, when nobody is in it any more; never from under somebody who was started on it anew. */

@@ -38,7 +38,9 @@ export async function admit(ctx: RunContext): Promise<number | undefined> {
 }
 
 /** False when it cannot begin, now or ever. */
-async function begin(ctx: RunContext, job: JobRow): Promise<boolean> {
+async function begin(ctx: RunContext, { id }: JobRow): Promise<boolean> {
+  const job = await jobStore(ctx.tx).held(id)
+  if (job?.state !== 'queued') return false
   const task = await taskStore(ctx.tx).find(job.task_id)
   if (!task || task.status === 'DONE' || task.deleted_at !== null) return over(ctx, job, 'cancelled', null, 'The task is over.')
   const given = JSON.parse(job.arguments) as JobArguments
@@ -166,7 +168,9 @@ export async function over(ctx: RunContext, job: JobRow, state: JobState, code: 
 }
 
 /** Of a job that has a run, the end comes with the run's; any other is over at once. */
-export async function cancelJob(ctx: RunContext, job: JobRow, reason: string): Promise<void> {
+export async function cancelJob(ctx: RunContext, { id }: JobRow, reason: string): Promise<void> {
+  const job = await jobStore(ctx.tx).held(id)
+  if (!job || job.ended_at !== null) return
   const run = job.run_id ? await runStore(ctx.tx).find(job.run_id) : undefined
   if (job.state === 'queued' || isSaid(job) || !run || run.state === 'ended') {
     await over(ctx, job, 'cancelled', null, reason)

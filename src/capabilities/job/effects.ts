@@ -144,7 +144,7 @@ export const settleRun = defineEffect({
     const run = await requireRun(ctx, run_id)
     requireHere(ctx, run)
     const work = run.kind === 'agent' ? await workOf(ctx.view, run.task_id) : undefined
-    await ctx.report('run_settled', { run_id, ...(work ? await lookAt(ctx, work) : NOTHING_LEFT) })
+    await ctx.report('run_settled', { run_id, task_id: run.task_id, ...(work ? await lookAt(ctx, work) : NOTHING_LEFT) })
   },
 })
 

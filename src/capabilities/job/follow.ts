@@ -222,13 +222,15 @@ class Followed {
     if (told.send.length || told.close || told.signal) await this.#deliver()
   }
 
+  /** In order. Only a signal passes what is not taken: it does not go through the input of the program. */
   async #deliver(): Promise<void> {
     const { view, ports, report } = this.#ctx
+    let refused = false
     for (const { seq, data, close, signal } of await runStore(view).unsent(this.#id)) {
       const input = { seq, ...(data === null ? {} : { data }), ...(close ? { close: true } : {}), ...(signal ? { signal } : {}) }
-      const arrived = await ports.runner.send(this.#id, input)
-      if (!arrived) return
-      await report('run_sent', { run_id: this.#id, seq })
+      const arrived = (!refused || signal !== null) && (await ports.runner.send(this.#id, input))
+      if (arrived) await report('run_sent', { run_id: this.#id, seq })
+      else refused = true
     }
   }
 

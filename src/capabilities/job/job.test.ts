@@ -1,11 +1,13 @@
-import { test as base, describe, expect, onTestFinished } from 'vitest'
+import { sql } from 'kysely'
+import { test as base, describe, expect, inject, onTestFinished } from 'vitest'
 import { tables } from '../../db/tables.ts'
 import type { Harness, HarnessEvent } from '../../ports/harness.ts'
 import { openTestApp, type TestApp } from '../../testing/app.ts'
-import { QUICK } from '../../testing/effects.ts'
+import { effectRows, QUICK } from '../../testing/effects.ts'
 import { FakeGit } from '../../testing/fakes/git.ts'
 import { FakeRunner, fakeHarness, harnessesOf } from '../../testing/fakes/runs.ts'
-import { until } from '../../testing/signals.ts'
+import { deferred, lockWaits, until } from '../../testing/signals.ts'
+import { takeTurn } from '../handle.ts'
 import { type RunRow, runStore } from './store.ts'
 
 interface World extends TestApp {
@@ -349,10 +351,22 @@ describe('a job', () => {
     expect((await app.events({ type: 'job.paused' })).map(({ data }) => data.paused)).toEqual([true, false])
   })
 
+  test('[J7] an interrupt passes a message that the program does not take any more', async () => {
+    const app = await open({ launch: () => ({ argv: ['fake'], env: {}, inherit: [], stdin: 'closed', files: {} }) })
+    const task = await app.task()
+    await app.start(task.id)
+    const run = await app.run(task.id)
+    await app.owner.call('job_submit', { task_id: task.id, action: 'message_agent', message: 'use tabs' })
+    const { job_id } = await app.owner.call('job_submit', { task_id: task.id, action: 'interrupt_agent' })
+    expect(await app.over(job_id)).toMatchObject({ state: 'succeeded' })
+    expect(app.runner.runs.get(run)?.inputs).toEqual([{ seq: 2, signal: 'SIGINT' }])
+  })
+
   test('[J7] what a harness keeps until its program takes it has arrived; what it then sends comes in its order, and the end last', async () => {
     const app = await open({
       message: (state, text) => ({ state: { ...state, text }, events: [] }),
-      decode: (state) => ({ state, events: [], send: [String(state.text), 'bye'], close: true, signal: 'SIGTERM' }),
+      decode: (state, { stream }) =>
+        stream === 'in' ? { state, events: [] } : { state, events: [], send: [String(state.text), 'bye'], close: true, signal: 'SIGTERM' },
     })
     const task = await app.task()
     await app.start(task.id)
@@ -449,6 +463,45 @@ describe('a job', () => {
     expect(await app.owner.refused('job_cancel', { job_id: job.id })).toMatchObject({ code: 'CONFLICT' })
   })
 
+  test.runIf(inject('postgres'))('[J8] one that gets its place at the moment in which it is cancelled is ended', async () => {
+    const app = await open({}, { 'runs.max_per_host': 1 })
+    const [first, second] = [await app.task(), await app.task()]
+    const [before, job] = [await app.start(first.id), await app.start(second.id)]
+    const run = await app.run(first.id)
+    let cancelled: Promise<unknown> | undefined
+    await app.app.engine.write(async (tx) => {
+      // Whoever is admitted stands still here, after it was found in line.
+      await takeTurn(tx, `work:${second.id}`)
+      app.runner.exit(run, 0)
+      await until(async () => (await lockWaits(app.app)) >= 1)
+      let over = false
+      cancelled = app.owner.call('job_cancel', { job_id: job.id }).finally(() => {
+        over = true
+      })
+      await until(async () => over || (await lockWaits(app.app)) >= 2)
+    })
+    await cancelled
+    await app.over(before.id)
+    expect(await app.over(job.id)).toMatchObject({ state: 'cancelled' })
+    expect(app.runner.living).toEqual([])
+  })
+
+  test.runIf(inject('postgres'))('[J8] [J13] one that is cancelled while its last run is looked at is not started again', async () => {
+    const app = await open()
+    const task = await app.task()
+    const job = await app.start(task.id)
+    const run = await app.run(task.id)
+    await app.app.engine.write(async (tx) => {
+      // Whoever decides what comes next stands still here, after it has read the job.
+      await sql`LOCK TABLE reviews IN ACCESS EXCLUSIVE MODE`.execute(tables(tx))
+      await sql`UPDATE jobs SET cancel_asked_at = 1 WHERE id = ${job.id}`.execute(tables(tx))
+      app.runner.exit(run, 1)
+      await until(async () => (await lockWaits(app.app)) >= 1)
+    })
+    expect(await app.over(job.id)).toMatchObject({ state: 'cancelled' })
+    expect(app.runner.started).toHaveLength(1)
+  })
+
   test('[J8] a stop or cancel between two lives puts the task back, and nobody is started again', async () => {
     const app = await open({}, { 'runs.back_off_seconds': 3_600 })
     for (const end of [
@@ -541,6 +594,28 @@ describe('a job', () => {
     await app.owner.call('job_submit', { task_id: task.id, action: 'stop_agent' })
     expect(await app.over(job.id)).toMatchObject({ state: 'cancelled' })
     expect((await app.owner.call('task_get', { task_id: task.id })).task).toMatchObject({ status: 'BACKLOG' })
+  })
+
+  test('[J8] [J9] one that is to end before its process is there leaves none behind', async () => {
+    const app = await open({}, { 'runs.linger_seconds': 0.01 })
+    const [begun, gate] = [deferred(), deferred()]
+    const keep = app.runner.keep.bind(app.runner)
+    app.runner.keep = async (run, name, make) => {
+      const content = await keep(run, name, make)
+      begun.resolve()
+      await gate.promise
+      return content
+    }
+    const task = await app.task()
+    const job = await app.start(task.id)
+    await begun.promise
+    await app.owner.call('review_request', { task_id: task.id, summary: 'x' })
+    // Either it waits for the start, or it has told by now that there was none.
+    await until(async () => (await effectRows(app)).some(({ type, queue, state }) => type === 'run.stop' && (queue || state === 'done')))
+    gate.resolve()
+    await app.over(job.id)
+    await until(async () => (await effectRows(app)).some(({ type, state }) => type === 'run.launch' && state === 'done'))
+    await until(() => app.runner.living.length === 0)
   })
 
   test('[J10] work that was left without asking for review is handed in; nothing at all is a failure', async () => {

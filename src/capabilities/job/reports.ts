@@ -6,6 +6,7 @@ import { HarnessEvent, type Step } from '../../ports/harness.ts'
 import { EXIT_REASONS } from '../../ports/runner.ts'
 import { admitToken, agentStore, endToken } from '../agent/index.ts'
 import { type ApprovalRow, approvalHandle, arrived, ask, passOn, type Question, withdrawAll } from '../approval/index.ts'
+import { TaskId } from '../ids.ts'
 import { requestReview, reviewsOf } from '../review/index.ts'
 import { isDuty, type TaskRow, taskStore } from '../task/index.ts'
 import { record, type Said } from '../transcript/index.ts'
@@ -174,10 +175,10 @@ export const settled = defineTool({
   name: 'run_settled',
   title: 'What a run has left is known',
   description: 'Decides what comes next for its job and its task.',
-  input: Told.extend({ ahead: z.int(), dirty: z.int(), fingerprint: z.string(), problem: z.string().nullable() }),
-  async run(ctx, { run_id, ...work }) {
+  input: Told.extend({ task_id: TaskId, ahead: z.int(), dirty: z.int(), fingerprint: z.string(), problem: z.string().nullable() }),
+  async run(ctx, { run_id, task_id: _, ...work }) {
     const run = await requireRun(ctx, run_id)
-    const job = await jobStore(ctx.tx).find(run.job_id)
+    const job = await jobStore(ctx.tx).held(run.job_id)
     if (job?.state !== 'running' || job.run_id !== run.id) return {}
     await runStore(ctx.tx).update(run.id, { fingerprint: work.fingerprint })
     ctx.enqueue(forgetRun({ run_id }, { delayMs: ctx.setting<number>('runs.keep_days') * DAY_MS }))
@@ -209,7 +210,7 @@ export const reported = defineTool({
   name: 'run_reported',
   title: 'An agent has handed in its work',
   description: 'It gets a moment to end by itself; then it is ended.',
-  input: z.strictObject({ task_id: z.string() }),
+  input: z.strictObject({ task_id: TaskId }),
   async run(ctx, { task_id }) {
     const run = await runStore(ctx.tx).livingOf(task_id)
     const last = (await reviewsOf(ctx.tx, task_id)).at(-1)
@@ -239,7 +240,7 @@ export const taskOver = defineTool({
   name: 'job_task_over',
   title: 'A task is over',
   description: 'Whatever still works on it, or waits to, ends.',
-  input: z.strictObject({ task_id: z.string() }),
+  input: z.strictObject({ task_id: TaskId }),
   async run(ctx, { task_id }) {
     const task = await taskStore(ctx.tx).find(task_id)
     const over = !task || task.status === 'DONE' || task.deleted_at !== null

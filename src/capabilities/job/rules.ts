@@ -70,6 +70,7 @@ export async function askToStop(ctx: RunContext, run: RunRow, why: 'stopped' | '
   if (run.state === 'ended' || run.stop_asked !== null) return
   await runStore(ctx.tx).update(run.id, { stop_asked: why })
   ctx.emit(runStopping(aboutRun(run), { job_id: run.job_id, why }))
+  // Behind its launch: who looks in between finds no process, and leaves the one that comes a moment later.
   ctx.enqueue(stopRun({ run_id: run.id, why }, { queue: run.id }))
 }
 

@@ -174,6 +174,15 @@ export function jobStore(tx: Tx) {
     insert: (row: JobRow) => db.insertInto('jobs').values(row).execute(),
     update: (id: string, changes: Partial<JobRow>) => db.updateTable('jobs').set(changes).where('id', '=', id).execute(),
 
+    /** As it is now, and nobody else changes it until the transaction ends: a cancel must not be lost to whoever read it before. */
+    held: (id: string) =>
+      db
+        .updateTable('jobs')
+        .set((eb) => ({ number: eb.ref('number') }))
+        .where('id', '=', id)
+        .returningAll()
+        .executeTakeFirst(),
+
     list: (filter: { task?: string; project?: string; states?: JobState[] }, before: number | undefined, limit: number) =>
       db
         .selectFrom('jobs')

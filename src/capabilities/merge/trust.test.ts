@@ -65,7 +65,7 @@ async function ground(checks?: string, ports: { git?: Git } = {}): Promise<Groun
 async function atLanding(checks?: string) {
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-trust-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  const real = createGit({ worktrees: folder })
+  const real = realGit({ worktrees: folder })
   const landing: { after?: (() => Promise<void>) | undefined } = {}
   const land: Git['land'] = async (...asked) => {
     const done = await real.land(...asked)

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { redactText } from '../../kernel/redact.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { admitToken } from '../agent/index.ts'
+import { TaskId } from '../ids.ts'
 import { taskStore, transition } from '../task/index.ts'
 import { closeSession, promptSession } from './effects.ts'
 import { aboutSession, askToClose, named, over } from './rules.ts'
@@ -126,7 +127,7 @@ export const taskOver = defineTool({
   name: 'session_task_over',
   title: 'A task needs no terminal any more',
   description: 'It is done, deleted, or an agent works on it by itself.',
-  input: z.strictObject({ task_id: z.string() }),
+  input: z.strictObject({ task_id: TaskId }),
   async run(ctx, { task_id }) {
     const task = await taskStore(ctx.tx).find(task_id)
     const wanted = task?.task_type === 'PAIR' && task.status !== 'DONE' && task.deleted_at === null
