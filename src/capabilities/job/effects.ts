@@ -130,7 +130,8 @@ export const lingered = defineEffect({
   attempts: MANY,
   recognise: async () => 'not_done',
   async do(ctx, payload) {
-    await ctx.report('run_lingered', payload)
+    const { task_id } = await requireRun(ctx, payload.run_id)
+    await ctx.report('run_lingered', { ...payload, task_id })
   },
 })
 

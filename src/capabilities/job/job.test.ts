@@ -544,7 +544,12 @@ describe('a job', () => {
     const status = async () => (await app.owner.call('task_get', { task_id: task.id })).task.status
     const handIn = () => app.asAgent(run, 'review_request', { summary: 'All criteria are met.' })
     const timeIsUp = (round: number) =>
-      app.app.kernel.invoke({ tool: 'run_lingered', input: { run_id: run, round }, credential: 'system', surface: 'daemon' })
+      app.app.kernel.invoke({
+        tool: 'run_lingered',
+        input: { run_id: run, task_id: task.id, round },
+        credential: 'system',
+        surface: 'daemon',
+      })
     await handIn()
     await app.owner.call('review_decide', { task_id: task.id, decision: 'request_changes', feedback: 'Say hello.' })
     expect(await timeIsUp(1)).toMatchObject({ ok: true })

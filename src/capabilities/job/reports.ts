@@ -225,7 +225,8 @@ export const lingeredOn = defineTool({
   name: 'run_lingered',
   title: 'An agent had its time to end by itself',
   description: 'It is ended, unless its work was sent back to it meanwhile: then it goes on.',
-  input: Told.extend({ round: z.int() }),
+  // Held: the agent may be asking for review again at this moment.
+  input: Told.extend({ task_id: TaskId, round: z.int() }),
   async run(ctx, { run_id, round }) {
     const run = await requireRun(ctx, run_id)
     // One that has asked again since has its time from then on.
