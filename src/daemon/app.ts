@@ -94,7 +94,8 @@ export async function createApp(options: AppOptions): Promise<App> {
     ensureOwner(tx, options.ownerSecrets, { id: host.id, now: host.now(), shared: engine.facts.shared }),
   )
 
-  const ports = { ...options.ports, daemon: createDaemonPort(engine, feed, counts, options), seals: seals.port }
+  const audited = () => audit.flush()
+  const ports = { ...options.ports, daemon: { ...createDaemonPort(engine, feed, counts, options), audited }, seals: seals.port }
   const effects = await createEffects(options.database, {
     engine,
     owner: host.id('daemon'),
@@ -249,7 +250,7 @@ async function startReactors(registry: Registry, kernel: Kernel, feed: Feed, onD
   }
 }
 
-function createDaemonPort(engine: Engine, feed: Feed, counts: App['counts'], options: AppOptions): Ports['daemon'] {
+function createDaemonPort(engine: Engine, feed: Feed, counts: App['counts'], options: AppOptions): Omit<Ports['daemon'], 'audited'> {
   const began = performance.now()
   return {
     host: options.hostName,
