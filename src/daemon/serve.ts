@@ -72,7 +72,6 @@ export async function serve(config: Config, { harnesses, build } = ownParts()): 
     { level: config.logLevel, base: undefined, hooks: { streamWrite: redactText } },
     pino.destination({ dest: 2, sync: true }),
   )
-  log.info({ version: VERSION, home, database: isPostgres(config.database) ? whereIs(config.database) : config.database }, 'starting')
   const socketAt = socketPath(home, process.env)
   const listening = promised<string>()
   const metrics = new Metrics(capabilities.flatMap((c) => c.tools.map((tool) => tool.name)))
@@ -163,7 +162,8 @@ export async function serve(config: Config, { harnesses, build } = ownParts()): 
   const url = `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${port}`
   writeAddress(home, url, socketAt)
   listening.resolve(url)
-  log.info({ url, socket: socketAt }, 'listening')
+  const database = isPostgres(config.database) ? whereIs(config.database) : config.database
+  log.info({ version: VERSION, url, home, database }, 'listening')
 
   return {
     url,
