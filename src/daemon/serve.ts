@@ -113,7 +113,9 @@ export async function serve(config: Config, { harnesses, build } = ownParts()): 
   const { kernel, feed } = app
   // Not their data: a letter is private.
   if (log.isLevelEnabled('debug'))
-    feed.subscribe((events) => events.forEach(({ type, subject, actor }) => log.debug({ type, subject, actor }, 'event')))
+    feed.subscribe((events) => {
+      for (const { type, subject, actor } of events) log.debug({ type, subject, actor }, 'event')
+    })
   const { ledger } = app.engine
   const onError = (error: Error) => log.debug({ error: error.message }, 'protocol')
   const factory = createServerFactory({ kernel, feed, version: VERSION, holdMs: config.holdMs })

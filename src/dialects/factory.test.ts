@@ -154,6 +154,22 @@ describe('mail', () => {
     ])
   })
 
+  test('[FF3] sending and answering make the sender active; the prefix of an answer stands once', async ({ app }) => {
+    const { WORKER, SUPERVISOR: boss } = (await cast(app)) as Pair
+    const active = async (caller: Caller) =>
+      (await app.owner.call('mcp__agent__get_status', {}, { ...FACTORY, actFor: caller.id })).lastActiveAt
+    const none = await active(boss)
+    const { mailId, timestamp } = await boss.call('mcp__mail__send', { toAgentId: WORKER.id, subject: 'Plan', body: 'a' }, FACTORY)
+    expect([none ?? '' < timestamp, await active(boss)]).toEqual([true, timestamp])
+    const answer = await WORKER.call('mcp__mail__reply', { originalMailId: mailId, body: 'b' }, FACTORY)
+    expect(await active(WORKER)).toBe(answer.timestamp)
+    const again = await boss.call('mcp__mail__reply', { originalMailId: answer.mailId, body: 'c' }, FACTORY)
+    expect(await WORKER.call('mcp__mail__read', { mailId: again.mailId }, FACTORY)).toMatchObject({
+      subject: 'Re: Plan',
+      fromAgentId: boss.id,
+    })
+  })
+
   test('[FF5] what the document says of mistakes', async ({ app }) => {
     const { WORKER, SUPERVISOR: boss } = (await cast(app)) as Pair
     const text = { subject: 'a', body: 'b' }
@@ -237,6 +253,47 @@ describe('agents', () => {
       error: { code: 'INVALID_AGENT_STATE', message: "WORKER doesn't have a current task" },
     })
   })
+})
+
+describe('epics', () => {
+  const noEpic = { code: 'INVALID_AGENT_STATE', message: "Agent doesn't have a current epic" }
+  const noTask = { code: 'INVALID_AGENT_STATE', message: "WORKER doesn't have a current task" }
+
+  test('[FF5] whoever is in none is in the wrong state', async ({ app }) => {
+    const { WORKER, ...others } = (await cast(app)) as { WORKER: Caller; SUPERVISOR: Caller; ORCHESTRATOR: Caller }
+    for (const caller of [WORKER, ...Object.values(others)])
+      expect((await shaped(caller, 'mcp__agent__get_epic')).error).toMatchObject(noEpic)
+    expect((await shaped(await app.agent('worker'), 'mcp__agent__get_epic')).error).toMatchObject(noTask)
+    for (const tool of ['create_task', 'list_tasks', 'get_review_queue', 'create_epic_pr'])
+      expect((await shaped(others.SUPERVISOR, `mcp__epic__${tool}`, { title: 'a', description: 'b' })).error).toMatchObject(
+        tool === 'create_task' || tool === 'create_epic_pr' ? noEpic : { code: expect.stringMatching(/INVALID_AGENT_STATE|INVALID_INPUT/) },
+      )
+  })
+
+  test('[FF3] a supervisor leads one: its state, its tasks by state, and what is not in it', async ({ app }) => {
+    const boss = await app.agent('supervisor')
+    const wanted = { project_id: await app.project(), title: 'User Management', description: 'Accounts', start: false }
+    const { epic_id } = await app.owner.call('epic_create', wanted)
+    await app.owner.call('epic_update', { epic_id, supervisor_id: boss.id })
+    expect(await boss.call('mcp__agent__get_status', {}, FACTORY)).toMatchObject({ currentEpicId: epic_id, currentTaskId: null })
+    const { taskId } = await boss.call('mcp__epic__create_task', { title: 'Add user auth', description: 'Tokens' }, FACTORY)
+    const ids = async (state?: string) =>
+      (await boss.call('mcp__epic__list_tasks', state ? { state } : {}, FACTORY)).tasks.map(({ id }: Any) => id)
+    expect([await ids(), await ids('PENDING'), await ids('IN_PROGRESS'), await ids('REVIEW')]).toEqual([[taskId], [taskId], [], []])
+    for (const state of ['BACKLOG', 'LOST', 7, null])
+      expect((await shaped(boss, 'mcp__epic__list_tasks', { state })).error).toMatchObject({
+        code: 'INVALID_INPUT',
+        message: 'mcp__epic__list_tasks: state: must be one of PENDING, IN_PROGRESS, REVIEW, COMPLETED',
+      })
+    for (const tool of ['approve_pr', 'request_changes', 'read_file']) {
+      const ask = (task: string) => shaped(boss, `mcp__epic__${tool}`, { taskId: task, ...MORE[tool] })
+      expect((await ask('task-123')).error).toMatchObject({ code: 'RESOURCE_NOT_FOUND' })
+      expect((await ask(taskId)).error.code).toBe(tool === 'read_file' ? 'RESOURCE_NOT_FOUND' : 'INVALID_AGENT_STATE')
+    }
+    const mine = await app.worker(taskId)
+    expect(await mine.call('mcp__agent__get_epic', {}, FACTORY)).toMatchObject({ id: epic_id, title: 'User Management', state: 'PLANNING' })
+  })
+  const MORE: Record<string, object> = { request_changes: { feedback: 'x' }, read_file: { filePath: 'a' } }
 })
 
 describe('tasks', () => {

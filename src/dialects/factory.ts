@@ -383,7 +383,7 @@ function dialectTool({ fields, required, toNative, ...tool }: Declared): Dialect
     // Not closed: an idempotencyKey is taken too. What nobody knows is refused by the native schema.
     inputJson: { type: 'object', properties, ...(required ? { required } : {}) },
     toNative: (args, principal) => {
-      requireAll(tool.name, required ?? [], args)
+      checkDocumented(tool.name, fields, required ?? [], args)
       for (const [name, value] of Object.entries(args)) requirePossible(fields[name]?.names, value)
       const renamed = Object.fromEntries(Object.entries(args).map(([name, value]) => [fields[name]?.native ?? snake(name), value]))
       return toNative ? toNative(renamed, principal) : renamed
@@ -391,9 +391,14 @@ function dialectTool({ fields, required, toNative, ...tool }: Declared): Dialect
   }
 }
 
-/** Also what natively has a default. */
-function requireAll(tool: string, required: string[], args: Args): void {
-  const issues = required.filter((name) => args[name] === undefined).map((path) => ({ path, message: 'is missing' }))
+/** What natively has a default or another name: that it is there, and is one of the documented values. */
+function checkDocumented(tool: string, fields: Declared['fields'], required: string[], args: Args): void {
+  const missing = required.filter((path) => args[path] === undefined).map((path) => ({ path, message: 'is missing' }))
+  const wrong = Object.entries(args).flatMap(([path, value]) => {
+    const { enum: values } = (fields[path]?.json ?? {}) as { enum?: unknown[] }
+    return values && !values.includes(value) ? [{ path, message: `must be one of ${values.join(', ')}` }] : []
+  })
+  const issues = [...missing, ...wrong]
   if (issues.length) throw refuse('INVALID_INPUT', `${tool}: ${issues.map(({ path }) => path).join(', ')}`, { details: { issues } })
 }
 
