@@ -173,6 +173,29 @@ describe('audit', () => {
     expect((await auditRows(app)).filter((r) => r.id === row.id)).toHaveLength(1)
   })
 
+  test('[K7] of what is typed only the length is kept, also of a call that is refused before it is looked at', async () => {
+    const typed = defineTool({
+      name: 'probe_type',
+      title: 'Type',
+      description: 'Types.',
+      input: z.strictObject({ text: z.string() }),
+      output: z.strictObject({}),
+      impact: 'write',
+      profile: 'maintainer',
+      unrecorded: ['text'],
+      run: async () => ({}),
+    })
+    const app = await openTestApp({ capabilities: withProbe([typed]) })
+    onTestFinished(() => app.close())
+    const [worker, gone] = [await app.agent('worker'), await app.agent('worker')]
+    await app.owner.call('token_revoke', { agent_id: gone.id })
+    for (const caller of [worker, gone]) await caller.refused('probe_type', { text: 'hunter2' })
+    await app.owner.call('probe_type', { text: 'hunter2' })
+    expect((await callsOf(app, 'probe_type')).map(({ code, input }) => [code, JSON.parse(input)])).toEqual(
+      ['PERMISSION_DENIED', 'AUTH_STALE_TOKEN', null].map((code) => [code, { text: '[9 characters]' }]),
+    )
+  })
+
   test('[K7] secrets are in no audit row, and what is long is cut with a note of its length', async () => {
     const app = await open()
     const said = { body: `my key is sk-${'a'.repeat(40)} and ${'long '.repeat(900)}` }

@@ -511,6 +511,8 @@ export class Kernel {
 
   #record(call: Call, outcome: CallRecord['outcome'], code: Code | null, output: unknown): CallRecord {
     const { principal, request, found } = call
+    // Of a token that has ended the tool was not even looked up.
+    const tool = found?.tool ?? this.parts.registry.tools.find(({ name }) => name === request.tool)
     const record: CallRecord = {
       id: call.id,
       at: call.at,
@@ -524,7 +526,7 @@ export class Kernel {
       tool: found?.tool.name ?? storable(redactText(request.tool).slice(0, 100)),
       outcome,
       code,
-      input: auditJson(lengthsOnly(call.input ?? walkable(request.input), found?.tool.unrecorded)),
+      input: auditJson(lengthsOnly(call.input ?? walkable(request.input), tool?.unrecorded)),
       output: auditJson(output),
       duration_ms: Math.round(this.parts.host.monotonic() - call.began),
     }
