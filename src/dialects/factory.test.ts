@@ -1,8 +1,14 @@
-import { describe, expect } from 'vitest'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished } from 'vitest'
+import { createGit } from '../adapters/git-cli/index.ts'
 import { CODES } from '../kernel/error.ts'
 import { ROLE_NAMES } from '../kernel/policy.ts'
-import { type Caller, type TestApp, test } from '../testing/app.ts'
+import { type Caller, openTestApp, type TestApp, test } from '../testing/app.ts'
 import { auditRows } from '../testing/probe.ts'
+import { deferred, until } from '../testing/signals.ts'
+import { WorkGround } from '../testing/work.ts'
 import { factory } from './factory.ts'
 
 const FACTORY = { dialect: 'factory' }
@@ -410,6 +416,30 @@ describe('the decision log', () => {
         }))
         .toReversed(),
     )
+  })
+
+  test('[FF7] has the result of a call that waits when it is there, and not before', async () => {
+    const gate = deferred()
+    const folder = mkdtempSync(join(tmpdir(), 'signalbox-factory-'))
+    const git = createGit({ worktrees: join(folder, 'worktrees') })
+    const app = await openTestApp({ ports: { git: { ...git, build: (build) => gate.promise.then(() => git.build(build)) } } })
+    onTestFinished(async () => {
+      await app.close()
+      rmSync(folder, { recursive: true, force: true })
+    })
+    const ground = await new WorkGround(app).prepare()
+    const boss = await app.agent('supervisor')
+    const { epic_id } = await app.owner.call('epic_create', { title: 'Users', start: false })
+    await app.owner.call('epic_update', { epic_id, supervisor_id: boss.id })
+    const { task } = await ground.handedIn('one', 'x\n', { epic_id })
+    const approved = boss.call('mcp__epic__approve_pr', { taskId: task.id }, FACTORY)
+    await until(async () => (await app.events({ type: 'review.decided' })).length === 1)
+    const invocation = { kind: 'invocation', decision: 'Invoked tool: mcp__epic__approve_pr', context: { taskId: task.id } }
+    expect(await log(app, boss)).toMatchObject([invocation])
+    gate.resolve()
+    const context = await approved
+    expect(await log(app, boss)).toMatchObject([{ kind: 'result', decision: 'Tool result: mcp__epic__approve_pr', context }, invocation])
+    expect(context).toMatchObject({ taskId: task.id, merged: true, message: 'PR merged successfully. 0 rebase requests sent.' })
   })
 
   test('[FF7] keeps its shape where a text is too long to be kept', async ({ app }) => {

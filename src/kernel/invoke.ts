@@ -534,8 +534,10 @@ export class Kernel {
   }
 
   async #audit(tx: Tx, call: Call, outcome: CallRecord['outcome'], value: unknown): Promise<void> {
+    const { tool, dialect } = call.found ?? {}
     // What a call that waits has begun is not its answer yet, so it has no shape in a dialect.
-    const record = this.#recordOf(call, outcome, value, (begun) => (call.found?.tool.watch ? begun : this.#shaped(call, begun)))
+    const kept = (done: unknown) => (!tool?.watch ? this.#shaped(call, done) : dialect?.logsInFull ? { waiting: done } : done)
+    const record = this.#recordOf(call, outcome, value, kept)
     await this.parts.ledger.audit(tx, [record])
     this.parts.onCall?.(record)
   }

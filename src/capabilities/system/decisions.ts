@@ -74,7 +74,16 @@ function entriesOf(row: CallRow, logged: Map<string, DecisionRow>): Entry[] {
     const decision = logged.get(id)
     return decision ? [entry('manual', decision.title, decision.body, { id })] : []
   })
-  return [ended, ...manual, entry('invocation', `Invoked tool: ${name}`, 'Automatic tool invocation log', { context: context.input })]
+  return [
+    ...(isWaiting(context.output) ? [] : [ended]),
+    ...manual,
+    entry('invocation', `Invoked tool: ${name}`, 'Automatic tool invocation log', { context: context.input }),
+  ]
+}
+
+/** Its answer will be a row beside its own. */
+function isWaiting(output: unknown): boolean {
+  return typeof output === 'object' && output !== null && 'waiting' in output
 }
 
 /** A replay of a key under which the call was refused is refused again. */
