@@ -122,6 +122,7 @@ export class Kernel {
   readonly parts: KernelParts
   /** Those that `authenticate` gave out, each with its secret, until a call uses them. */
   readonly #proofs = new WeakMap<Proof, string>()
+  readonly #inside = new Set<Promise<Answer>>()
 
   constructor(parts: KernelParts) {
     this.parts = parts
@@ -129,6 +130,26 @@ export class Kernel {
 
   /** The only door. Never throws: every outcome is an answer, and every answer is in the audit. */
   async invoke(request: Request): Promise<Answer> {
+    const answer = this.#pass(request)
+    this.#inside.add(answer)
+    try {
+      return await answer
+    } finally {
+      this.#inside.delete(answer)
+    }
+  }
+
+  /** Resolves when every call that is inside has its answer, at the latest after this time. */
+  async answered(withinMs: number): Promise<void> {
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, withinMs)
+    })
+    await Promise.race([Promise.allSettled(this.#inside), late])
+    clearTimeout(timer)
+  }
+
+  async #pass(request: Request): Promise<Answer> {
     const who = await this.#authenticate(request)
     if ('error' in who) return this.#shape({ request }, who.error)
     const call = this.#open(request, who.principal)
