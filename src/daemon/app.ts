@@ -72,6 +72,7 @@ const MOST_OPEN_CALLS = 2_000
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 const EFFECTS_DRAIN_MS = 2_000
+const LAST_ANSWERS_MS = 1_000
 const EFFECTS_KEPT_MS = 7 * 24 * HOUR_MS
 
 /** The one place where the parts are put together. */
@@ -94,7 +95,8 @@ export async function createApp(options: AppOptions): Promise<App> {
     ensureOwner(tx, options.ownerSecrets, { id: host.id, now: host.now(), shared: engine.facts.shared }),
   )
 
-  const ports = { ...options.ports, daemon: createDaemonPort(engine, feed, counts, options), seals: seals.port }
+  const audited = () => audit.flush()
+  const ports = { ...options.ports, daemon: { ...createDaemonPort(engine, feed, counts, options), audited }, seals: seals.port }
   const effects = await createEffects(options.database, {
     engine,
     owner: host.id('daemon'),
@@ -195,8 +197,8 @@ export async function createApp(options: AppOptions): Promise<App> {
       await reactors.stop()
       feed.interrupt()
       await effects.stop(EFFECTS_DRAIN_MS)
-      // Waits that were just interrupted are answered in this turn; their audit belongs to the last batch.
-      await new Promise((resolve) => setImmediate(resolve))
+      // The audit of waits that were just interrupted belongs to the last batch.
+      await kernel.answered(LAST_ANSWERS_MS)
       await audit.close()
       await seals.close()
       await engine.close()
@@ -249,7 +251,7 @@ async function startReactors(registry: Registry, kernel: Kernel, feed: Feed, onD
   }
 }
 
-function createDaemonPort(engine: Engine, feed: Feed, counts: App['counts'], options: AppOptions): Ports['daemon'] {
+function createDaemonPort(engine: Engine, feed: Feed, counts: App['counts'], options: AppOptions): Omit<Ports['daemon'], 'audited'> {
   const began = performance.now()
   return {
     host: options.hostName,

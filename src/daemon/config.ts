@@ -44,7 +44,7 @@ export function loadConfig(env: Env): Config {
     port: portOf(env),
     database: databaseOf(env, home),
     allowedHosts,
-    logLevel: (env.SIGNALBOX_LOG_LEVEL || env.MCP_LOG_LEVEL || 'info').toLowerCase(),
+    logLevel: levelOf(env),
     holdMs: holdMs(env),
   }
 }
@@ -55,6 +55,18 @@ function portOf(env: Env): number {
   if (!Number.isInteger(port) || port < 0 || port > 65_535)
     throw new UsageError(`${name}=${text} is not a port; use a number from 0 to 65535.`)
   return port
+}
+
+const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
+
+function levelOf(env: Env): string {
+  const [name, text] = env.SIGNALBOX_LOG_LEVEL
+    ? ['SIGNALBOX_LOG_LEVEL', env.SIGNALBOX_LOG_LEVEL]
+    : ['MCP_LOG_LEVEL', env.MCP_LOG_LEVEL || 'info']
+  const level = text.toLowerCase()
+  if (!LEVELS.includes(level))
+    throw new UsageError(`${name}=${text} is not a level; use ${LEVELS.slice(0, -1).join(', ')} or ${LEVELS.at(-1)}.`)
+  return level
 }
 
 function databaseOf(env: Env, home: string): string {

@@ -3,7 +3,7 @@ import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { getRequestListener } from '@hono/node-server'
-import { pino } from 'pino'
+import { type Logger, pino } from 'pino'
 import { createGit } from '../adapters/git-cli/index.ts'
 import { startedBeside } from '../adapters/git-cli/starter.ts'
 import { createHarnesses } from '../adapters/harnesses.ts'
@@ -12,12 +12,13 @@ import { createRunner } from '../adapters/runner/index.ts'
 import { createTerminal } from '../adapters/tmux/index.ts'
 import { interactives } from '../adapters/tmux/programs.ts'
 import { capabilities } from '../capabilities/index.ts'
-import { isPostgres } from '../db/address.ts'
+import { isPostgres, whereIs } from '../db/address.ts'
 import { createSessionStore } from '../db/mcp-sessions.ts'
 import { damaged } from '../db/sqlite.ts'
 import { DamagedDatabase } from '../db/sqlite-connection.ts'
+import { calledAs } from '../kernel/audit.ts'
 import { UsageError } from '../kernel/error.ts'
-import type { Feed } from '../kernel/log.ts'
+import type { CallRecord, Feed } from '../kernel/log.ts'
 import { redactText } from '../kernel/redact.ts'
 import type { Harnesses } from '../ports/harness.ts'
 import { createHttp } from '../surfaces/http.ts'
@@ -102,12 +103,20 @@ export async function serve(config: Config, { harnesses, build } = ownParts()): 
         { call: call.id, tool: call.tool, err: error instanceof Error ? { message: error.message, stack: error.stack } : String(error) },
         'defect',
       ),
-    onCall: (call) => metrics.record(call),
+    onCall(call) {
+      metrics.record(call)
+      logCall(log, call)
+    },
   }).catch((error) => Promise.reject(error instanceof DamagedDatabase ? damaged(config.database, error) : error))
   settleOwnerToken(home, app.ownerToken)
   for (const notice of app.engine.notices) log.warn(notice)
 
   const { kernel, feed } = app
+  // Not their data: a letter is private.
+  if (log.isLevelEnabled('debug'))
+    feed.subscribe((events) => {
+      for (const { type, subject, actor } of events) log.debug({ type, subject, actor }, 'event')
+    })
   const { ledger } = app.engine
   const onError = (error: Error) => log.debug({ error: error.message }, 'protocol')
   const factory = createServerFactory({ kernel, feed, version: VERSION, holdMs: config.holdMs })
@@ -156,6 +165,8 @@ export async function serve(config: Config, { harnesses, build } = ownParts()): 
   const url = `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${port}`
   writeAddress(home, url, socketAt)
   listening.resolve(url)
+  const database = isPostgres(config.database) ? whereIs(config.database) : config.database
+  log.info({ version: VERSION, url, home, database }, 'listening')
 
   return {
     url,
@@ -165,6 +176,7 @@ export async function serve(config: Config, { harnesses, build } = ownParts()): 
       return answer.ok ? `${url}${(answer.value as { url_path: string }).url_path}` : undefined
     },
     async stop() {
+      log.info('stopping')
       const deadline = setTimeout(() => process.exit(1), SHUTDOWN_MS)
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       server.closeIdleConnections()
@@ -180,8 +192,16 @@ export async function serve(config: Config, { harnesses, build } = ownParts()): 
       databaseLock?.release()
       lock.release()
       clearTimeout(deadline)
+      log.info('stopped')
     },
   }
+}
+
+/** Neither what was given nor what was answered: that is in the audit, for those who may read it. */
+function logCall(log: Logger, call: CallRecord): void {
+  if (!log.isLevelEnabled('debug')) return
+  const { id, principal, surface, outcome, code, duration_ms: ms } = call
+  log.debug({ call: id, tool: calledAs(call).name, principal, surface, outcome, code, ms }, 'call')
 }
 
 function promised<T>(): { promise: Promise<T>; resolve(value: T): void } {

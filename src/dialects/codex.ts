@@ -128,6 +128,7 @@ export const codex: Dialect = {
   title: 'Claude Codex',
   tools: declared.map(dialectTool),
   roles: ROLES,
+  logsInFull: true,
   codes: codesLike(Object.keys(CODES) as Code[], {}),
   error: (body, name, caller) => {
     const code = codex.codes[body.code]

@@ -1,8 +1,14 @@
-import { describe, expect } from 'vitest'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished } from 'vitest'
+import { createGit } from '../adapters/git-cli/index.ts'
 import { CODES } from '../kernel/error.ts'
 import { ROLE_NAMES } from '../kernel/policy.ts'
-import { type Caller, type TestApp, test } from '../testing/app.ts'
+import { type Caller, openTestApp, type TestApp, test } from '../testing/app.ts'
 import { auditRows } from '../testing/probe.ts'
+import { deferred, until } from '../testing/signals.ts'
+import { WorkGround } from '../testing/work.ts'
 import { factory } from './factory.ts'
 
 const FACTORY = { dialect: 'factory' }
@@ -30,8 +36,10 @@ const LISTED: Record<string, string[]> = {
   mcp__epic__create_epic_pr: SUPERVISOR,
   mcp__system__log_decision: ALL,
 }
-/** Named in the tables of permissions alone. */
+/** Named in the tables of permissions alone; and our own tools whose answers have the document's event data. */
 const UNLISTED: Record<string, string[]> = {
+  event_list: ALL,
+  event_wait: ALL,
   mcp__task__update_status: ALL,
   mcp__task__create: ['SUPERVISOR', 'ORCHESTRATOR'],
   mcp__task__assign: ['SUPERVISOR', 'ORCHESTRATOR'],
@@ -152,6 +160,22 @@ describe('mail', () => {
     ])
   })
 
+  test('[FF3] sending and answering make the sender active; the prefix of an answer stands once', async ({ app }) => {
+    const { WORKER, SUPERVISOR: boss } = (await cast(app)) as Pair
+    const active = async (caller: Caller) =>
+      (await app.owner.call('mcp__agent__get_status', {}, { ...FACTORY, actFor: caller.id })).lastActiveAt
+    const none = await active(boss)
+    const { mailId, timestamp } = await boss.call('mcp__mail__send', { toAgentId: WORKER.id, subject: 'Plan', body: 'a' }, FACTORY)
+    expect([none ?? '' < timestamp, await active(boss)]).toEqual([true, timestamp])
+    const answer = await WORKER.call('mcp__mail__reply', { originalMailId: mailId, body: 'b' }, FACTORY)
+    expect(await active(WORKER)).toBe(answer.timestamp)
+    const again = await boss.call('mcp__mail__reply', { originalMailId: answer.mailId, body: 'c' }, FACTORY)
+    expect(await WORKER.call('mcp__mail__read', { mailId: again.mailId }, FACTORY)).toMatchObject({
+      subject: 'Re: Plan',
+      fromAgentId: boss.id,
+    })
+  })
+
   test('[FF5] what the document says of mistakes', async ({ app }) => {
     const { WORKER, SUPERVISOR: boss } = (await cast(app)) as Pair
     const text = { subject: 'a', body: 'b' }
@@ -237,6 +261,47 @@ describe('agents', () => {
   })
 })
 
+describe('epics', () => {
+  const noEpic = { code: 'INVALID_AGENT_STATE', message: "Agent doesn't have a current epic" }
+  const noTask = { code: 'INVALID_AGENT_STATE', message: "WORKER doesn't have a current task" }
+
+  test('[FF5] whoever is in none is in the wrong state', async ({ app }) => {
+    const { WORKER, ...others } = (await cast(app)) as { WORKER: Caller; SUPERVISOR: Caller; ORCHESTRATOR: Caller }
+    for (const caller of [WORKER, ...Object.values(others)])
+      expect((await shaped(caller, 'mcp__agent__get_epic')).error).toMatchObject(noEpic)
+    expect((await shaped(await app.agent('worker'), 'mcp__agent__get_epic')).error).toMatchObject(noTask)
+    for (const tool of ['create_task', 'list_tasks', 'get_review_queue', 'create_epic_pr'])
+      expect((await shaped(others.SUPERVISOR, `mcp__epic__${tool}`, { title: 'a', description: 'b' })).error).toMatchObject(
+        tool === 'create_task' || tool === 'create_epic_pr' ? noEpic : { code: expect.stringMatching(/INVALID_AGENT_STATE|INVALID_INPUT/) },
+      )
+  })
+
+  test('[FF3] a supervisor leads one: its state, its tasks by state, and what is not in it', async ({ app }) => {
+    const boss = await app.agent('supervisor')
+    const wanted = { project_id: await app.project(), title: 'User Management', description: 'Accounts', start: false }
+    const { epic_id } = await app.owner.call('epic_create', wanted)
+    await app.owner.call('epic_update', { epic_id, supervisor_id: boss.id })
+    expect(await boss.call('mcp__agent__get_status', {}, FACTORY)).toMatchObject({ currentEpicId: epic_id, currentTaskId: null })
+    const { taskId } = await boss.call('mcp__epic__create_task', { title: 'Add user auth', description: 'Tokens' }, FACTORY)
+    const ids = async (state?: string) =>
+      (await boss.call('mcp__epic__list_tasks', state ? { state } : {}, FACTORY)).tasks.map(({ id }: Any) => id)
+    expect([await ids(), await ids('PENDING'), await ids('IN_PROGRESS'), await ids('REVIEW')]).toEqual([[taskId], [taskId], [], []])
+    for (const state of ['BACKLOG', 'LOST', 7, null])
+      expect((await shaped(boss, 'mcp__epic__list_tasks', { state })).error).toMatchObject({
+        code: 'INVALID_INPUT',
+        message: 'mcp__epic__list_tasks: state: must be one of PENDING, IN_PROGRESS, REVIEW, COMPLETED',
+      })
+    for (const tool of ['approve_pr', 'request_changes', 'read_file']) {
+      const ask = (task: string) => shaped(boss, `mcp__epic__${tool}`, { taskId: task, ...MORE[tool] })
+      expect((await ask('task-123')).error).toMatchObject({ code: 'RESOURCE_NOT_FOUND' })
+      expect((await ask(taskId)).error.code).toBe(tool === 'read_file' ? 'RESOURCE_NOT_FOUND' : 'INVALID_AGENT_STATE')
+    }
+    const mine = await app.worker(taskId)
+    expect(await mine.call('mcp__agent__get_epic', {}, FACTORY)).toMatchObject({ id: epic_id, title: 'User Management', state: 'PLANNING' })
+  })
+  const MORE: Record<string, object> = { request_changes: { feedback: 'x' }, read_file: { filePath: 'a' } }
+})
+
 describe('tasks', () => {
   test('[FF3] a key makes a call happen once', async ({ app }) => {
     const { WORKER } = (await cast(app)) as { WORKER: Caller }
@@ -294,7 +359,146 @@ describe('tasks', () => {
   })
 })
 
+describe('the decision log', () => {
+  const log = async (app: TestApp, caller: Caller): Promise<Any[]> => {
+    return (await app.owner.call('decision_list', { principal: caller.id })).decisions
+  }
+  const STACK = expect.stringMatching(/\n {4}at /)
+
+  test('[FF7] has what was given and what was answered in the shape of the document, reads at once too', async ({ app }) => {
+    const { WORKER, SUPERVISOR: boss } = (await cast(app)) as { WORKER: Caller; SUPERVISOR: Caller }
+    const letter = { toAgentId: boss.id, subject: 'Need Help', body: 'I am stuck' }
+    const sent = await WORKER.call('mcp__mail__send', letter, FACTORY)
+    const decision = { title: 'Tokens', body: 'Not cookies.' }
+    const logged = await WORKER.call('mcp__system__log_decision', decision, FACTORY)
+    const inbox = await WORKER.call('mcp__mail__list_inbox', { includeRead: true }, FACTORY)
+    const automatic = (kind: string, tool: string, context: unknown) => ({
+      id: expect.stringMatching(`^call_.*[.]${kind}$`),
+      kind,
+      agent_id: WORKER.id,
+      decision: `${kind === 'invocation' ? 'Invoked tool' : 'Tool result'}: ${tool}`,
+      reasoning: `Automatic tool ${kind} log`,
+      context,
+      timestamp: expect.any(String),
+    })
+    expect(await log(app, WORKER)).toEqual([
+      automatic('result', 'mcp__mail__list_inbox', inbox),
+      automatic('invocation', 'mcp__mail__list_inbox', { includeRead: true }),
+      automatic('result', 'mcp__system__log_decision', logged),
+      expect.objectContaining({ id: logged.logId, kind: 'manual', decision: 'Tokens', reasoning: 'Not cookies.' }),
+      automatic('invocation', 'mcp__system__log_decision', decision),
+      automatic('result', 'mcp__mail__send', sent),
+      automatic('invocation', 'mcp__mail__send', letter),
+    ])
+  })
+
+  test('[FF7] has what was given to a refused call, and its error with the stack', async ({ app }) => {
+    const { WORKER } = (await cast(app)) as { WORKER: Caller }
+    const refused = [
+      ['mcp__epic__create_task', { title: 'a', description: 'b' }],
+      ['mcp__mail__burn', { mailId: 'mail-1' }],
+      ['mcp__mail__send', { toHuman: true, subject: 'a' }],
+      ['mcp__mail__read', { mailId: 'mail-404' }],
+      ['mcp__task__update_status', { state: 'COMPLETED' }],
+    ] as const
+    const errors: Any[] = []
+    for (const [tool, input] of refused) errors.push((await shaped(WORKER, tool, input)).error)
+    const entries = await log(app, WORKER)
+    expect(entries.filter(({ kind }) => kind === 'invocation').map(({ decision, context }) => [decision, context])).toEqual(
+      refused.map(([tool, input]) => [`Invoked tool: ${tool}`, input]).toReversed(),
+    )
+    expect(entries.filter(({ kind }) => kind === 'error')).toMatchObject(
+      refused
+        .map(([tool], i) => ({
+          decision: `Tool error: ${tool}`,
+          reasoning: 'Automatic tool error log',
+          context: { ...errors[i], stack: STACK },
+        }))
+        .toReversed(),
+    )
+  })
+
+  test('[FF7] has the result of a call that waits when it is there, and not before', async () => {
+    const gate = deferred()
+    const folder = mkdtempSync(join(tmpdir(), 'signalbox-factory-'))
+    const git = createGit({ worktrees: join(folder, 'worktrees') })
+    const app = await openTestApp({ ports: { git: { ...git, build: (build) => gate.promise.then(() => git.build(build)) } } })
+    onTestFinished(async () => {
+      await app.close()
+      rmSync(folder, { recursive: true, force: true })
+    })
+    const ground = await new WorkGround(app).prepare()
+    const boss = await app.agent('supervisor')
+    const { epic_id } = await app.owner.call('epic_create', { title: 'Users', start: false })
+    await app.owner.call('epic_update', { epic_id, supervisor_id: boss.id })
+    const { task } = await ground.handedIn('one', 'x\n', { epic_id })
+    const approved = boss.call('mcp__epic__approve_pr', { taskId: task.id }, FACTORY)
+    await until(async () => (await app.events({ type: 'review.decided' })).length === 1)
+    const invocation = { kind: 'invocation', decision: 'Invoked tool: mcp__epic__approve_pr', context: { taskId: task.id } }
+    expect(await log(app, boss)).toMatchObject([invocation])
+    gate.resolve()
+    const context = await approved
+    expect(await log(app, boss)).toMatchObject([{ kind: 'result', decision: 'Tool result: mcp__epic__approve_pr', context }, invocation])
+    expect(context).toMatchObject({ taskId: task.id, merged: true, message: 'PR merged successfully. 0 rebase requests sent.' })
+  })
+
+  test('[FF7] keeps its shape where a text is too long to be kept', async ({ app }) => {
+    const boss = await app.agent('supervisor')
+    const sent = await boss.call('mcp__mail__send', { toHuman: true, subject: 'Long', body: 'x'.repeat(15_000) }, FACTORY)
+    await app.owner.call('mcp__mail__read', { mailId: sent.mailId }, FACTORY)
+    const [, invocation] = await log(app, boss)
+    expect(invocation.context).toEqual({ toHuman: true, subject: 'Long', body: expect.stringMatching(/^x+… \[15000 characters\]$/) })
+    const { decisions } = await app.owner.call('decision_list', { principal: 'owner' })
+    expect(decisions.find(({ decision }: Any) => decision === 'Tool result: mcp__mail__read')).toMatchObject({
+      context: { id: sent.mailId, subject: 'Long', isRead: true },
+    })
+  })
+})
+
+describe('events', () => {
+  test('[FF8] read with the dialect, their data has the documented names', async ({ app }) => {
+    const { WORKER, SUPERVISOR: boss } = (await cast(app)) as { WORKER: Caller; SUPERVISOR: Caller }
+    const { cursor } = await WORKER.call('event_list', {}, FACTORY)
+    const { mailId } = await boss.call('mcp__mail__send', { toAgentId: WORKER.id, subject: 'Need Help', body: 'x' }, FACTORY)
+    const mailSent = { type: 'mail.sent', actor: boss.id, data: { mailId, toAgentId: WORKER.id, isForHuman: false, subject: 'Need Help' } }
+    const waited = await WORKER.call('event_wait', { cursor, types: ['mail.*'], timeoutSeconds: 30 }, FACTORY)
+    expect(waited.events).toMatchObject([mailSent])
+    expect(waited.events[0].data).toEqual(mailSent.data)
+    expect((await WORKER.call('event_list', { types: ['mail.sent'] }, FACTORY)).events).toMatchObject([mailSent])
+    const { taskId } = await app.owner.call('mcp__task__create', { title: 'One', projectId: await app.project() }, FACTORY)
+    await app.owner.call('task_move', { task_id: taskId, status: 'IN_PROGRESS' })
+    const { events } = await app.owner.call('event_list', { types: ['task.created', 'task.moved'], taskId }, FACTORY)
+    expect(events).toMatchObject([
+      { type: 'task.moved', taskId, data: { from: 'PENDING', to: 'IN_PROGRESS' } },
+      { type: 'task.created', taskId, data: { title: 'One' } },
+    ])
+    expect((await WORKER.call('event_list', { types: ['mail.sent'] })).events).toMatchObject([{ data: { mail_id: mailId } }])
+  })
+})
+
 describe('what it says of a mistake', () => {
+  test('[FF5] what the document asks for is needed, and may not be empty', async ({ app }) => {
+    const boss = await app.agent('supervisor')
+    const epic = { epicId: 'E-1' }
+    for (const [tool, given, missing] of [
+      ['mcp__epic__create_task', { title: 'a', ...epic }, 'description'],
+      ['mcp__epic__create_task', { description: 'a', ...epic }, 'title'],
+      ['mcp__mail__read', {}, 'mailId'],
+      ['mcp__mail__reply', { originalMailId: 'mail-1' }, 'body'],
+      ['mcp__mail__send', { toHuman: true, body: 'a' }, 'subject'],
+      ['mcp__epic__approve_pr', {}, 'taskId'],
+      ['mcp__epic__request_changes', { taskId: 'T-1' }, 'feedback'],
+      ['mcp__epic__read_file', { taskId: 'T-1' }, 'filePath'],
+      ['mcp__system__log_decision', { title: 'a' }, 'body'],
+      ['mcp__task__update_status', {}, 'state'],
+    ] as const)
+      expect((await shaped(boss, tool, given)).error).toMatchObject({
+        code: 'INVALID_INPUT',
+        message: `${tool}: ${missing}: is missing`,
+        details: { issues: [{ path: missing, message: 'is missing' }] },
+      })
+  })
+
   test('[FF5] arguments have their documented names', async ({ app }) => {
     const boss = await app.agent('supervisor')
     const { error } = await shaped(boss, 'mcp__epic__read_file', { taskId: 'T-1', filePath: 7 })
@@ -310,6 +514,25 @@ describe('what it says of a mistake', () => {
       code: 'RESOURCE_NOT_FOUND',
     })
     expect((await shaped(boss, 'mcp__mail__burn')).error).toMatchObject({ code: 'TOOL_NOT_FOUND' })
+  })
+
+  test('[FF5] [K27] a hint names tools of the document, and no others', async ({ app }) => {
+    const boss = await app.agent('supervisor')
+    const list = 'mcp__epic__list_tasks'
+    expect((await shaped(boss, 'mcp__epic__read_file', { taskId: 'T-404', filePath: 'a' })).error.details).toEqual({
+      hint: `List them with ${list}.`,
+      nextTool: list,
+    })
+    expect((await shaped(boss, 'mcp__epic__list_tasks', { epicId: 'E-404' })).error).toEqual({
+      code: 'RESOURCE_NOT_FOUND',
+      message: 'There is no epic "E-404".',
+      details: {},
+    })
+    expect((await shaped(boss, 'mcp__epic__list_task')).error.details).toMatchObject({
+      suggestions: [list, 'mcp__epic__create_task'],
+      hint: `Did you mean ${list}?`,
+    })
+    expect(JSON.stringify((await shaped(boss, 'mail_sent')).error.details)).not.toContain('mail_send')
   })
 
   test('[FF5] no code is outside the document but those about tokens', () => {

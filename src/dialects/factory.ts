@@ -121,7 +121,8 @@ const agentTools: Declared[] = [
     },
     fromNative: ({ epic }) => {
       const { id, title, description, state, created_at, updated_at, completed_at } = epic as Args
-      return { id, title, description, state, createdAt: created_at, updatedAt: updated_at, completedAt: completed_at }
+      const completedAt = state === 'REVIEW' ? updated_at : completed_at
+      return { id, title, description, state: epicState(state), createdAt: created_at, updatedAt: updated_at, completedAt }
     },
   },
 ]
@@ -259,12 +260,11 @@ const epicTools: Declared[] = [
     description: 'When all tasks are done: the pull request of your epic, and a letter to the human.',
     fields: { title: line(200), description: line(20_000) },
     toNative: inOwnEpic,
-    // Natively it awaits its merge; for the document its work is done.
-    fromNative: ({ epic_id, pr_url, pr_number, message }) => ({
+    fromNative: ({ epic_id, pr_url, pr_number, state, message }) => ({
       epicId: epic_id,
       prUrl: pr_url,
       prNumber: pr_number,
-      state: 'COMPLETED',
+      state: epicState(state),
       message,
     }),
   },
@@ -277,7 +277,7 @@ const epicTools: Declared[] = [
     fields: { state: { json: { type: 'string', enum: EPIC_STATES } } },
     required: ['state'],
     toNative: inOwnEpic,
-    fromNative: ({ epic }) => ({ epicId: (epic as Args).id, state: (epic as Args).state }),
+    fromNative: ({ epic }) => ({ epicId: (epic as Args).id, state: epicState((epic as Args).state) }),
   },
 ]
 
@@ -292,7 +292,18 @@ const systemTools: Declared[] = [
   },
 ]
 
-const declared = [...mailTools, ...agentTools, ...epicTools, ...systemTools, ...taskTools]
+/** Ours, under our names: the document says what is in its events, and has no tool that reads them. */
+const eventTools: Declared[] = ['event_list', 'event_wait'].map((name) => ({
+  name,
+  native: name,
+  description: 'What happened.',
+  unlisted: true,
+  fields: {},
+  fromNative: ({ events, ...rest }) => ({ events: (events as Args[]).map(eventIn), ...rest }),
+}))
+const EVENTS = eventTools.map(({ name }) => name)
+
+const declared = [...mailTools, ...agentTools, ...epicTools, ...systemTools, ...taskTools, ...eventTools]
 
 /** The chapter "Supervisor only" is the narrower statement, so it beats the orchestrator's glob over the same prefix. */
 const SUPERVISOR_ONLY = [
@@ -308,7 +319,7 @@ const SUPERVISOR_ONLY = [
 const ROLES = {
   supervisor: { allow: ['*'], deny: [] },
   orchestrator: {
-    allow: ['mcp__mail__*', 'mcp__agent__*', 'mcp__system__*', 'mcp__task__*', 'mcp__epic__*'],
+    allow: ['mcp__mail__*', 'mcp__agent__*', 'mcp__system__*', 'mcp__task__*', 'mcp__epic__*', ...EVENTS],
     deny: ['mcp__supervisor__*', ...SUPERVISOR_ONLY],
   },
   worker: {
@@ -320,6 +331,7 @@ const ROLES = {
       'mcp__system__log_decision',
       'mcp__task__update_status',
       'mcp__task__add_comment',
+      ...EVENTS,
     ],
     deny: ['mcp__supervisor__*', 'mcp__orchestrator__*', 'mcp__epic__*', 'mcp__task__create', 'mcp__task__assign'],
   },
@@ -355,7 +367,8 @@ export const factory: Dialect = {
   title: 'Factory Factory',
   tools: declared.map(dialectTool),
   roles: ROLES,
-  keepsAnswers: true,
+  logsInFull: true,
+  event: eventIn,
   codes: codesLike(Object.keys(CODES) as Code[], DOCUMENTED),
   error: (body, name) => {
     const code = factory.codes[body.code]
@@ -370,11 +383,23 @@ function dialectTool({ fields, required, toNative, ...tool }: Declared): Dialect
     // Not closed: an idempotencyKey is taken too. What nobody knows is refused by the native schema.
     inputJson: { type: 'object', properties, ...(required ? { required } : {}) },
     toNative: (args, principal) => {
+      checkDocumented(tool.name, fields, required ?? [], args)
       for (const [name, value] of Object.entries(args)) requirePossible(fields[name]?.names, value)
       const renamed = Object.fromEntries(Object.entries(args).map(([name, value]) => [fields[name]?.native ?? snake(name), value]))
       return toNative ? toNative(renamed, principal) : renamed
     },
   }
+}
+
+/** What natively has a default or another name: that it is there, and is one of the documented values. */
+function checkDocumented(tool: string, fields: Declared['fields'], required: string[], args: Args): void {
+  const missing = required.filter((path) => args[path] === undefined).map((path) => ({ path, message: 'is missing' }))
+  const wrong = Object.entries(args).flatMap(([path, value]) => {
+    const { enum: values } = (fields[path]?.json ?? {}) as { enum?: unknown[] }
+    return values && !values.includes(value) ? [{ path, message: `must be one of ${values.join(', ')}` }] : []
+  })
+  const issues = [...missing, ...wrong]
+  if (issues.length) throw refuse('INVALID_INPUT', `${tool}: ${issues.map(({ path }) => path).join(', ')}`, { details: { issues } })
 }
 
 function requirePossible(kind: keyof typeof IDS | undefined, value: unknown): void {
@@ -487,8 +512,21 @@ function taskView(task: Args): Args {
   }
 }
 
+/** Under the documented names, and of a letter what is documented alone. */
+function eventIn({ type, data, ...view }: Args): Args {
+  const { mailId, toAgentId, isForHuman, subject, ...more } = camelKeys(data as Args)
+  if (type === 'mail.sent') return { ...camelKeys(view), type, data: { mailId, toAgentId, isForHuman, subject } }
+  const states = Object.fromEntries(['from', 'to', 'status'].flatMap((key) => (key in more ? [[key, stateOf(more[key])]] : [])))
+  return { ...camelKeys(view), type, data: { ...camelKeys(data as Args), ...(String(type).startsWith('task.') ? states : {}) } }
+}
+
 function stateOf(status: unknown): string {
   return STATES[String(status)] ?? String(status)
+}
+
+/** Natively a handed-in epic awaits its merge; for the document its work is done. */
+function epicState(state: unknown): unknown {
+  return state === 'REVIEW' ? 'COMPLETED' : state
 }
 
 function nativeState(state: unknown): unknown {

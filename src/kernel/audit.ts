@@ -119,3 +119,8 @@ export function calledAs({ dialect, tool }: Pick<CallRecord, 'dialect' | 'tool'>
   const [spoken = null, ...name] = dialect?.split('/') ?? []
   return { dialect: spoken, name: name.length ? name.join('/') : tool }
 }
+
+/** The id of the row that has what a call answered after it had waited. */
+export function answerOf(callId: string): string {
+  return `${callId}.answer`
+}

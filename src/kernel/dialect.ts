@@ -27,8 +27,10 @@ export interface Dialect {
   tools: DialectTool[]
   /** Documented globs over the dialect's own names, by role. */
   roles?: Partial<Record<Role, RoleRules>>
-  /** The document logs what a read answered, too. */
-  keepsAnswers?: boolean
+  /** The document logs what every call answered, reads and waits too, and the stack of every error. */
+  logsInFull?: boolean
+  /** An event as whoever reads it with the dialect sees it. */
+  event?(view: Args): Args
   /** What each native code is called in the document; exhaustive, so that a new code cannot be forgotten. */
   codes: Record<Code, string>
   /** The document's error object; without a caller where nobody was proven. */

@@ -152,6 +152,13 @@ describe('audit', () => {
 
   test('[K6] reads that were answered before an orderly stop are in the audit after it, interrupted waits too', async () => {
     const app = await open()
+    const { identity } = app.app.kernel.parts
+    const { refresh } = identity
+    // After its wait a call asks whether its token still lives; a database that is asked over a socket takes some turns.
+    identity.refresh = async (...asked) => {
+      for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve))
+      return refresh(...asked)
+    }
     const waiting = app.owner.call('event_wait', {})
     await until(() => app.app.feed.waiters === 1)
     await app.owner.call('agent_me')
@@ -173,6 +180,29 @@ describe('audit', () => {
     expect((await auditRows(app)).filter((r) => r.id === row.id)).toHaveLength(1)
   })
 
+  test('[K7] of what is typed only the length is kept, also of a call that is refused before it is looked at', async () => {
+    const typed = defineTool({
+      name: 'probe_type',
+      title: 'Type',
+      description: 'Types.',
+      input: z.strictObject({ text: z.string() }),
+      output: z.strictObject({}),
+      impact: 'write',
+      profile: 'maintainer',
+      unrecorded: ['text'],
+      run: async () => ({}),
+    })
+    const app = await openTestApp({ capabilities: withProbe([typed]) })
+    onTestFinished(() => app.close())
+    const [worker, gone] = [await app.agent('worker'), await app.agent('worker')]
+    await app.owner.call('token_revoke', { agent_id: gone.id })
+    for (const caller of [worker, gone]) await caller.refused('probe_type', { text: 'hunter2' })
+    await app.owner.call('probe_type', { text: 'hunter2' })
+    expect((await callsOf(app, 'probe_type')).map(({ code, input }) => [code, JSON.parse(input)])).toEqual(
+      ['PERMISSION_DENIED', 'AUTH_STALE_TOKEN', null].map((code) => [code, { text: '[9 characters]' }]),
+    )
+  })
+
   test('[K7] secrets are in no audit row, and what is long is cut with a note of its length', async () => {
     const app = await open()
     const said = { body: `my key is sk-${'a'.repeat(40)} and ${'long '.repeat(900)}` }
@@ -180,7 +210,7 @@ describe('audit', () => {
     const [call] = await callsOf(app)
     expect(call?.input).not.toContain('aaaaaaaa')
     expect(call?.input.length).toBeLessThan(10_000)
-    expect(JSON.parse(call?.input as string)).toMatchObject({ characters: expect.any(Number) })
+    expect(JSON.parse(call?.input as string)).toEqual({ body: expect.stringMatching(/^my key is \[redacted\] .* \[4525 characters\]$/) })
     expect(call?.output).not.toContain(SECRET)
     await app.owner.call('agent_invite', { role: 'worker' })
     const whole = JSON.stringify([await auditRows(app), await app.events()])

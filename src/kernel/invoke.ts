@@ -1,5 +1,6 @@
 import type { z } from 'zod'
-import { calledIn, type Failures } from './audit.ts'
+import { answerOf, calledIn, type Failures } from './audit.ts'
+import type { Dialect } from './dialect.ts'
 import type { EffectQueue, EffectToStore, NewEffect } from './effect.ts'
 import { CODES, type Code, type ErrorBody, isCode, Refusal, refuse, TransientFault, UncertainFault } from './error.ts'
 import type { Cursor, EventFilter, NewEvent } from './event.ts'
@@ -77,6 +78,7 @@ export interface KernelParts {
 
 export const DEFAULT_HOLD_MS = 45_000
 const NEVER = new AbortController().signal
+const LONGEST_STACK = 2_500
 
 /** One call on its way through the door. */
 interface Call {
@@ -120,6 +122,7 @@ export class Kernel {
   readonly parts: KernelParts
   /** Those that `authenticate` gave out, each with its secret, until a call uses them. */
   readonly #proofs = new WeakMap<Proof, string>()
+  readonly #inside = new Set<Promise<Answer>>()
 
   constructor(parts: KernelParts) {
     this.parts = parts
@@ -127,6 +130,26 @@ export class Kernel {
 
   /** The only door. Never throws: every outcome is an answer, and every answer is in the audit. */
   async invoke(request: Request): Promise<Answer> {
+    const answer = this.#pass(request)
+    this.#inside.add(answer)
+    try {
+      return await answer
+    } finally {
+      this.#inside.delete(answer)
+    }
+  }
+
+  /** Resolves when every call that is inside has its answer, at the latest after this time. */
+  async answered(withinMs: number): Promise<void> {
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, withinMs)
+    })
+    await Promise.race([Promise.allSettled(this.#inside), late])
+    clearTimeout(timer)
+  }
+
+  async #pass(request: Request): Promise<Answer> {
     const who = await this.#authenticate(request)
     if ('error' in who) return this.#shape({ request }, who.error)
     const call = this.#open(request, who.principal)
@@ -241,8 +264,10 @@ export class Kernel {
       const done = await this.#transact(call, tool, input, key, prepared)
       replayed = done.replayed
       value = done.value
-      if (tool.watch && !(value instanceof Refusal))
+      if (tool.watch && !(value instanceof Refusal)) {
         value = this.#checked(tool, await tool.watch(this.#watchContext(call), done.input, value))
+        await this.#auditAnswer(call, value)
+      }
     } else {
       const rows = new Map<string, unknown>()
       const resolved = await this.#patiently(() => this.#resolve(this.parts.storage.view, call.principal, tool, input, undefined, rows))
@@ -253,9 +278,14 @@ export class Kernel {
       this.#auditRead(call, value)
     }
     if (value instanceof Refusal) return this.#shape(call, value.body)
-    const answer = value as Record<string, unknown>
-    const shaped = found.adapter?.fromNative(answer, call.input as Record<string, unknown>, call.principal) ?? answer
+    const shaped = this.#shaped(call, value)
     return { ok: true, value: replayed ? { ...shaped } : shaped }
+  }
+
+  /** An answer as the caller's dialect has it. */
+  #shaped({ found, input, principal }: Call, value: unknown): Record<string, unknown> {
+    const answer = value as Record<string, unknown>
+    return found?.adapter?.fromNative(answer, input as Record<string, unknown>, principal) ?? answer
   }
 
   async #prepare(call: Call, tool: Tool, input: unknown): Promise<unknown> {
@@ -395,7 +425,7 @@ export class Kernel {
         throw refuse('IDEMPOTENCY_MISMATCH', `The idempotency_key "${key}" was used with another input.`, {
           hint: 'Use a new key for a new intent.',
         })
-      await this.#audit(tx, call, 'replayed', answer.refusal?.code ?? null, answer.value)
+      await this.#audit(tx, call, 'replayed', answer.refusal ? new Refusal(answer.refusal) : answer.value)
       const watched = tool.watch ? await this.#resolve(tx, principal, tool, input) : input
       return {
         value: answer.refusal ? new Refusal(answer.refusal) : answer.value,
@@ -439,7 +469,7 @@ export class Kernel {
       const answer = { input_hash: inputHash, answer: JSON.stringify(given) }
       await ledger.remember(tx, principal.id, tool.name, key, answer, call.at, stored)
     }
-    await this.#audit(tx, call, refused ? 'refused' : 'ok', refused ? value.body.code : null, refused ? value.body : checked)
+    await this.#audit(tx, call, refused ? 'refused' : 'ok', checked)
     return { value: checked, input: resolved, events, wantsEffects: effects.length > 0 || decided, replayed: false }
   }
 
@@ -502,6 +532,8 @@ export class Kernel {
 
   #record(call: Call, outcome: CallRecord['outcome'], code: Code | null, output: unknown): CallRecord {
     const { principal, request, found } = call
+    // Of a token that has ended the tool was not even looked up.
+    const tool = found?.tool ?? this.parts.registry.tools.find(({ name }) => name === request.tool)
     const record: CallRecord = {
       id: call.id,
       at: call.at,
@@ -515,33 +547,56 @@ export class Kernel {
       tool: found?.tool.name ?? storable(redactText(request.tool).slice(0, 100)),
       outcome,
       code,
-      input: auditJson(lengthsOnly(call.input, found?.tool.unrecorded)),
+      input: auditJson(lengthsOnly(call.input ?? walkable(request.input), tool?.unrecorded)),
       output: auditJson(output),
       duration_ms: Math.round(this.parts.host.monotonic() - call.began),
     }
     return record
   }
 
-  async #audit(tx: Tx, call: Call, outcome: CallRecord['outcome'], code: Code | null, output: unknown): Promise<void> {
-    const record = this.#record(call, outcome, code, output)
+  async #audit(tx: Tx, call: Call, outcome: CallRecord['outcome'], value: unknown): Promise<void> {
+    const { tool, dialect } = call.found ?? {}
+    // What a call that waits has begun is not its answer yet, so it has no shape in a dialect.
+    const kept = (done: unknown) => (!tool?.watch ? this.#shaped(call, done) : dialect?.logsInFull ? { waiting: done } : done)
+    const record = this.#recordOf(call, outcome, value, kept)
     await this.parts.ledger.audit(tx, [record])
     this.parts.onCall?.(record)
   }
 
   #auditRead(call: Call, value: unknown): void {
-    const refused = value instanceof Refusal
     // A read's answer can be large and is in the database anyway: the audit keeps who asked what.
-    const kept = call.found?.dialect?.keepsAnswers ? value : null
-    const record = this.#record(call, refused ? 'refused' : 'ok', refused ? value.body.code : null, refused ? value.body : kept)
+    const kept = (seen: unknown) => (call.found?.dialect?.logsInFull ? this.#shaped(call, seen) : null)
+    const record = this.#recordOf(call, value instanceof Refusal ? 'refused' : 'ok', value, kept)
     this.parts.auditLater(record)
     this.parts.onCall?.(record)
+  }
+
+  #recordOf(call: Call, outcome: CallRecord['outcome'], value: unknown, kept: (value: unknown) => unknown): CallRecord {
+    return value instanceof Refusal
+      ? this.#record(call, outcome, value.body.code, this.#recordedError(call, value.body, value))
+      : this.#record(call, outcome, null, kept(value))
+  }
+
+  /** The row of the call was written when it began to wait. What it answered at last is a row beside it. */
+  async #auditAnswer(call: Call, value: unknown): Promise<void> {
+    if (!call.found?.dialect?.logsInFull || value instanceof Refusal) return
+    const record = { ...this.#record(call, 'answered', null, this.#shaped(call, value)), id: answerOf(call.id) }
+    await this.#auditNow(record).catch(() => this.parts.auditLater(record))
+  }
+
+  /** As its caller was told, with the stack where that is kept. */
+  #recordedError(call: Call, body: ErrorBody, error: unknown): unknown {
+    const failed = body.code === 'INTERNAL_ERROR' || body.code === 'TRANSIENT_ERROR'
+    const dialect = this.#dialectOf(call)
+    const said = dialect ? unwrapped(dialect.error(this.parts.registry.hintsIn(dialect, body), call.request.tool, call.principal)) : body
+    return failed || dialect?.logsInFull ? { ...said, stack: stackOf(error) } : said
   }
 
   async #fail(call: Call, error: unknown): Promise<Answer> {
     const { found } = call
     const body = this.#bodyOf(error, { id: call.id, tool: found?.calledAs ?? call.request.tool, committed: call.committed })
     const failed = body.code === 'INTERNAL_ERROR' || body.code === 'TRANSIENT_ERROR'
-    const record = this.#record(call, failed ? 'failed' : 'refused', body.code, failed ? { ...body, stack: stackOf(error) } : body)
+    const record = this.#record(call, failed ? 'failed' : 'refused', body.code, this.#recordedError(call, body, error))
     // The row of the call itself says that it was done; that its answer failed is a second fact.
     if (call.committed) record.id = this.parts.host.id('call')
     this.parts.onCall?.(record)
@@ -577,9 +632,14 @@ export class Kernel {
   }
 
   #shape(call: Pick<Call, 'request' | 'found'> & { principal?: Principal }, body: ErrorBody): Answer {
-    const dialect = call.found?.dialect ?? (call.request.dialect ? this.parts.registry.dialects.get(call.request.dialect) : undefined)
+    const dialect = this.#dialectOf(call)
     if (!dialect) return { ok: false, error: body }
-    return { ok: false, error: body, shaped: dialect.error(body, call.request.tool, call.principal) }
+    const said = this.parts.registry.hintsIn(dialect, body)
+    return { ok: false, error: body, shaped: dialect.error(said, call.request.tool, call.principal) }
+  }
+
+  #dialectOf({ found, request }: Pick<Call, 'request' | 'found'>): Dialect | undefined {
+    return found?.dialect ?? (request.dialect ? this.parts.registry.dialects.get(request.dialect) : undefined)
   }
 }
 
@@ -623,4 +683,21 @@ function sayMissing(issue: z.core.$ZodIssue): string {
 
 function stackOf(error: unknown): string {
   return redactText(error instanceof Error ? (error.stack ?? error.message) : String(error))
+    .slice(0, LONGEST_STACK)
+    .toWellFormed()
+}
+
+/** What was given to a call that was refused before its input was read; nothing where that cannot be walked safely. */
+function walkable(input: unknown): unknown {
+  try {
+    checkText(input)
+    return input ?? null
+  } catch {
+    return null
+  }
+}
+
+/** Some documents have the error in an envelope. */
+function unwrapped(shaped: Record<string, unknown>): Record<string, unknown> {
+  return isObject(shaped.error) ? shaped.error : shaped
 }

@@ -17,7 +17,8 @@ export interface CallRecord {
   surface: string
   dialect: string | null
   tool: string
-  outcome: 'ok' | 'replayed' | 'refused' | 'failed'
+  /** `answered`: what a call said after it had waited; a row beside that of the call. */
+  outcome: 'ok' | 'replayed' | 'refused' | 'failed' | 'answered'
   code: Code | null
   input: string
   output: string

@@ -52,8 +52,21 @@ export function lengthsOnly(value: unknown, fields: readonly string[] = []): unk
   )
 }
 
-/** JSON for the audit: redacted, and cut at `limit` characters with a note of how much is missing. */
+/** JSON for the audit: redacted. Above `limit` characters long texts in it are shortened; what is too long even then is cut as a whole. */
 export function auditJson(value: unknown, limit = 4_096): string {
-  const text = JSON.stringify(redact(value) ?? null)
-  return text.length <= limit ? text : JSON.stringify({ cut: text.slice(0, limit - 100), characters: text.length })
+  const safe = redact(value) ?? null
+  const whole = JSON.stringify(safe)
+  if (whole.length <= limit) return whole
+  const text = JSON.stringify(shortened(safe))
+  return text.length <= limit ? text : JSON.stringify({ cut: text.slice(0, limit - 100), characters: whole.length })
+}
+
+const LONGEST_TEXT = 500
+
+function shortened(value: unknown): unknown {
+  if (typeof value === 'string')
+    return value.length <= LONGEST_TEXT ? value : `${value.slice(0, LONGEST_TEXT).toWellFormed()}… [${value.length} characters]`
+  if (Array.isArray(value)) return value.map(shortened)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, shortened(inner)]))
 }

@@ -1,7 +1,7 @@
 import type { Capability, SettingDefinition } from './capability.ts'
 import type { Dialect, DialectTool } from './dialect.ts'
 import type { EffectType } from './effect.ts'
-import { refuse } from './error.ts'
+import { type ErrorBody, refuse } from './error.ts'
 import type { Thing } from './id.ts'
 import type { Tool } from './tool.ts'
 
@@ -11,6 +11,9 @@ export interface Found {
   dialect?: Dialect
   adapter?: DialectTool
 }
+
+const TOOL_NAME = /\b[a-z]+(?:_[a-z]+)+\b/g
+const NOWHERE = '\0'
 
 /** Everything that the capabilities and dialects declare, looked up by name. */
 export class Registry {
@@ -88,6 +91,18 @@ export class Registry {
     return candidates[0] ?? this.#unknown(name, dialectName)
   }
 
+  /** A caller that speaks a dialect is pointed to its tools; a sentence that names another one would lead nowhere. */
+  hintsIn({ tools }: Dialect, { hint = '', next_tool = '', next_arguments: _, ...body }: ErrorBody): ErrorBody {
+    // Of several names for one tool, the first.
+    const called = new Map(tools.toReversed().map(({ native, name }) => [native, name]))
+    const words = hint
+      .split(/(?<=\.) /)
+      .map((sentence) => sentence.replace(TOOL_NAME, (word) => (this.#byName.has(word) ? (called.get(word) ?? NOWHERE) : word)))
+      .filter((sentence) => sentence && !sentence.includes(NOWHERE))
+      .join(' ')
+    return { ...body, ...(words ? { hint: words } : {}), ...(called.has(next_tool) ? { next_tool: called.get(next_tool) } : {}) }
+  }
+
   #seeds(name: string): Found[] {
     return [...this.dialects.values()].flatMap((dialect) => {
       const adapter = dialect.tools.find((tool) => tool.name === name)
@@ -104,10 +119,10 @@ export class Registry {
   }
 
   #unknown(name: string, dialectName: string | undefined): never {
-    const seed = this.dialects.get(dialectName ?? '')?.tools ?? []
+    const known = this.dialects.get(dialectName ?? '')?.tools ?? this.tools.filter((tool) => !tool.internal)
     const suggestions = closest(
       name,
-      [...seed, ...this.tools.filter((tool) => !tool.internal)].map((tool) => tool.name),
+      known.map((tool) => tool.name),
     )
     throw refuse('TOOL_NOT_FOUND', `There is no tool "${name.slice(0, 80)}".`, {
       hint: suggestions.length ? `Did you mean ${suggestions[0]}?` : 'tools/list names what you may call.',

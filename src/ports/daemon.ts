@@ -26,6 +26,8 @@ export interface Daemon {
   /** Where agents reach it; resolves when it listens. */
   address(): Promise<string>
   health(): Health
+  /** Resolves when every call that was answered before is in the audit: reads are written down in batches. */
+  audited(): Promise<void>
   /** Reads every page of the database in a process of its own. */
   check(): Promise<{ ok: boolean; problems: string[] }>
 }

@@ -37,12 +37,12 @@ export async function execute(kernel: Kernel, { secret, proof, body, ...how }: A
 }
 
 function enveloped(kernel: Kernel, answer: Answer, toolName: string): Executed {
-  if (!answer.ok) return refusedWith(kernel, answer.error, toolName)
+  if (!answer.ok) return refusedWith(kernel, answer.error, toolName, answer.shaped)
   return { status: 200, body: { success: true, data: answer.value, timestamp: iso(kernel.parts.host.now()) } }
 }
 
 /** Also for what never became a call. The status is that of the code as the document has it. */
-export function refusedWith(kernel: Kernel, error: ErrorBody, toolName: string): Executed {
+export function refusedWith(kernel: Kernel, error: ErrorBody, toolName: string, shaped?: Record<string, unknown>): Executed {
   const dialect = kernel.parts.registry.dialect(DIALECT)
   const called = dialect.codes[error.code]
   const code: Code = isCode(called) ? called : error.code
@@ -50,7 +50,7 @@ export function refusedWith(kernel: Kernel, error: ErrorBody, toolName: string):
   return {
     status: CODES[code].status,
     ...(typeof retry === 'number' ? { retrySeconds: retry } : {}),
-    body: { success: false, ...dialect.error(error, toolName), timestamp: iso(kernel.parts.host.now()) },
+    body: { success: false, ...(shaped ?? dialect.error(error, toolName)), timestamp: iso(kernel.parts.host.now()) },
   }
 }
 

@@ -130,7 +130,9 @@ export function createHttp(parts: HttpParts): Hono<Env> {
     // A bad cursor must be a clear answer, not a stream that never speaks.
     await parts.ledger.tail(parts.kernel.parts.storage.view, after, {}, 1)
     const filter = await filterOf(c, parts.kernel)
-    void parts.streams.attach(c.env.outgoing as never, principal, filter, after).catch(() => c.env.outgoing.destroy())
+    const dialect = c.req.query('dialect')
+    const shape = dialect === undefined ? undefined : parts.kernel.parts.registry.dialect(dialect).event
+    void parts.streams.attach(c.env.outgoing as never, principal, filter, after, shape).catch(() => c.env.outgoing.destroy())
     return RESPONSE_ALREADY_SENT
   })
 

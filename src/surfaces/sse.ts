@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import type { Dialect } from '../kernel/dialect.ts'
 import { type Cursor, type EventFilter, type LoggedEvent, matches } from '../kernel/event.ts'
 import type { Feed, Ledger } from '../kernel/log.ts'
 import { mayRead, type Principal } from '../kernel/policy.ts'
@@ -10,10 +11,14 @@ const HEARTBEAT_MS = 15_000
 const MOST_BUFFERED = 1_000_000
 const PAGE = 500
 
+type Shape = Dialect['event']
+
 interface Reader {
   principal: Principal
   filter: EventFilter
   response: ServerResponse
+  /** How it wants to see events. */
+  shape: Shape | undefined
   cursor: Cursor
   /** Behind: a page of the log is being sent, and the log will be read again. An array: what came since it was read. Undefined: fed live. */
   pending: LoggedEvent[] | 'behind' | undefined
@@ -21,7 +26,7 @@ interface Reader {
   untaken: number
 }
 
-/** One live stream of what happens. Each event is framed once for all readers and written to the raw response. */
+/** One live stream of what happens. Each event is framed once for all readers but those of a dialect, and written to the raw response. */
 export class EventStreams {
   readonly #feed: Feed
   readonly #ledger: Ledger
@@ -42,10 +47,10 @@ export class EventStreams {
   }
 
   /** The cursor has been checked by the caller: from here on only the connection can fail. */
-  async attach(response: ServerResponse, principal: Principal, filter: EventFilter, after: Cursor): Promise<void> {
+  async attach(response: ServerResponse, principal: Principal, filter: EventFilter, after: Cursor, shape?: Shape): Promise<void> {
     // Nobody would take out of the set what has left before it was put in.
     if (response.destroyed) return
-    const reader: Reader = { principal, filter, response, cursor: after, pending: 'behind', untaken: 0 }
+    const reader: Reader = { principal, filter, response, shape, cursor: after, pending: 'behind', untaken: 0 }
     response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-store', 'x-accel-buffering': 'no' })
     // The id comes first: a reader that is cut off before its first event still knows where to go on.
     response.write(`id: ${after}\nretry: 1000\n\n`)
@@ -70,7 +75,7 @@ export class EventStreams {
       reader.pending = 'behind'
       for (const event of events) {
         if (!this.#readers.has(reader)) return
-        this.#send(reader, event, frame(event))
+        this.#send(reader, event, frame(event, reader.shape))
         await drained(reader.response)
       }
       // A long backlog must not keep everybody else waiting.
@@ -81,7 +86,7 @@ export class EventStreams {
   #goLive(reader: Reader): void {
     const pending = reader.pending as LoggedEvent[]
     reader.pending = undefined
-    for (const event of pending) this.#feedLive(reader, event, frame(event))
+    for (const event of pending) this.#feedLive(reader, event, frame(event, reader.shape))
   }
 
   #broadcast(events: LoggedEvent[]): void {
@@ -92,7 +97,7 @@ export class EventStreams {
         if (!matches(reader.filter, event) || !mayRead(reader.principal, event)) continue
         framed ??= frame(event)
         if (Array.isArray(reader.pending)) reader.pending.push(event)
-        else if (!reader.pending) this.#feedLive(reader, event, framed)
+        else if (!reader.pending) this.#feedLive(reader, event, reader.shape ? frame(event, reader.shape) : framed)
       }
       this.#endRevoked(event)
     }
@@ -151,6 +156,7 @@ async function drained(response: ServerResponse): Promise<void> {
   })
 }
 
-function frame(event: LoggedEvent): string {
-  return `id: ${event.cursor}\nevent: ${event.type}\ndata: ${JSON.stringify(eventView(event))}\n\n`
+function frame(event: LoggedEvent, shape?: Shape): string {
+  const view = eventView(event)
+  return `id: ${event.cursor}\nevent: ${event.type}\ndata: ${JSON.stringify(shape?.(view) ?? view)}\n\n`
 }

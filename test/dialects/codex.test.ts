@@ -62,6 +62,10 @@ async function refused(from: Connected, tool: string, input: object = {}): Promi
   return result.structuredContent
 }
 
+/** The document's mcp_events, newest first. */
+const logged = async (tool: string) =>
+  (await daemon.call('audit_tail', { limit: 200 })).calls.filter(({ called_as }: Any) => called_as === tool)
+
 const listed = async ({ client: from }: Connected) => (await from.listTools()).tools.map(({ name }) => name).toSorted()
 
 /** In a window of its own, on a task whose worktree is there. */
@@ -98,7 +102,7 @@ async function reviewerOf(asked: Any): Promise<{ client: Connected; ended(): Pro
 }
 
 describe('the story of the document', () => {
-  test('[CC2] [CC4] [CC6] [CC7] request, feedback as a commit, fix, request, pull request by the reviewer, merged', async () => {
+  test('[CC2] [CC4] [CC6] [CC7] [CC8] request, feedback as a commit, fix, request, pull request by the reviewer, merged', async () => {
     const [worker, other] = [await coder('Sign in', 'auth.ts'), await coder('Sign out', 'out.ts')]
     const coding = await client(worker.token)
     expect(await listed(coding)).toEqual(['create_pull_request', 'request_review'])
@@ -134,12 +138,19 @@ describe('the story of the document', () => {
     ] as const)
       expect(await refused(review.client, tool, { ...input, task_id: other.task })).toMatchObject({ code: 'PERMISSION_DENIED' })
     expect(await refused(review.client, 'request_review')).toMatchObject({ code: 'PERMISSION_DENIED' })
-    expect(await call(review.client, 'send_feedback', { ...FEEDBACK, actionable_items: ['Refuse it'] })).toEqual({
+    const sent = await call(review.client, 'send_feedback', { ...FEEDBACK, actionable_items: ['Refuse it'] })
+    expect(sent).toEqual({
       feedback_id: expect.any(String),
       git_commit_hash: git(worker.path, 'rev-parse', 'HEAD'),
       target_instance_id: worker.id,
       cleanup_status: 'TERMINATING',
     })
+    expect(await logged('send_feedback')).toMatchObject([
+      { principal: asked.review_instance_id, input: FEEDBACK, outcome: 'ok', output: sent },
+      { outcome: 'refused', output: { code: 'PERMISSION_DENIED', tool_name: 'send_feedback', stack: expect.any(String) } },
+      { principal: worker.id, input: FEEDBACK, outcome: 'refused', output: { instance_id: worker.id, stack: expect.any(String) } },
+    ])
+    expect(await logged('request_review')).toMatchObject([{ outcome: 'refused' }, { output: theirs }, { output: asked }])
     expect(git(worker.path, 'log', '-1', '--format=%P')).toBe(first)
     expect(readFileSync(join(worker.path, '.signalbox/feedback/1.md'), 'utf8')).toContain('- [ ] Refuse it')
     await review.ended()

@@ -242,14 +242,17 @@ describe.each([
       state: 'COMPLETED',
       message: 'Epic PR created successfully. Human review requested.',
     })
-    expect((await daemon.call('epic_get', { epic_id: epic })).epic).toMatchObject({ state: 'REVIEW' })
+    expect((await daemon.call('epic_get', { epic_id: epic })).epic).toMatchObject({ state: 'REVIEW', completed_at: null })
+    expect(await data(supervisor, 'mcp__agent__get_epic')).toMatchObject({ id: epic, state: 'COMPLETED', completedAt: TIME })
     expect((await daemon.call('mail_inbox')).letters[0]).toMatchObject({ from_id: supervisor.id })
   })
 
   test('[FF7] the decision log tells the story, each call with its two rows', async () => {
     const { decisions } = await daemon.call('decision_list', { principal: supervisor.id, limit: 200 })
     const told = decisions.map(({ decision }: Any) => decision)
-    expect(told.slice(0, 4)).toEqual([
+    expect(told.slice(0, 6)).toEqual([
+      'Tool result: mcp__agent__get_epic',
+      'Invoked tool: mcp__agent__get_epic',
       'Tool result: mcp__epic__create_epic_pr',
       'Invoked tool: mcp__epic__create_epic_pr',
       'Tool result: mcp__epic__approve_pr',
@@ -258,8 +261,28 @@ describe.each([
     expect(told).toContain('Tool error: mcp__epic__create_epic_pr')
     const invoked = decisions.filter(({ kind }: Any) => kind === 'invocation').length
     expect(decisions.filter(({ kind }: Any) => kind === 'result' || kind === 'error').length).toBe(invoked)
-    const queue = decisions.find(({ decision }: Any) => decision === 'Tool result: mcp__epic__get_review_queue')
-    expect(queue.context.queue ?? queue.context.cut).toBeTruthy()
+    const contexts = (decision: string) => decisions.filter((entry: Any) => entry.decision === decision).map(({ context }: Any) => context)
+    const [first, second] = tasks
+    expect(contexts('Tool result: mcp__epic__approve_pr')).toEqual(
+      [second, first].map(({ taskId }, sent) => ({
+        taskId,
+        prUrl: prUrl(taskId),
+        merged: true,
+        message: `PR merged successfully. ${sent} rebase requests sent.`,
+      })),
+    )
+    expect(contexts('Invoked tool: mcp__epic__approve_pr')).toContainEqual({ taskId: first.taskId })
+    expect(contexts('Tool result: mcp__epic__request_changes')).toEqual([
+      { taskId: second.taskId, message: 'Feedback sent to worker. Task returned to IN_PROGRESS.' },
+    ])
+    expect(contexts('Tool result: mcp__epic__create_task')).toContainEqual(first)
+    expect(contexts('Tool result: mcp__epic__create_epic_pr')).toMatchObject([{ epicId: epic, state: 'COMPLETED' }])
+    expect(contexts('Tool error: mcp__epic__approve_pr')).toMatchObject([{ code: 'INVALID_AGENT_STATE', stack: expect.any(String) }])
+    expect(contexts('Tool result: mcp__epic__get_review_queue')).toMatchObject([
+      { epicId: epic, queue: [{ position: 1 }, { position: 2 }] },
+    ])
+    const audit = (await daemon.call('audit_tail', { principal: supervisor.id, tool: 'review_decide', outcome: 'ok' })).calls
+    expect(audit).toMatchObject([{ output: { merged: true } }, { output: { merged: true } }, { output: { taskId: second.taskId } }])
   })
 })
 

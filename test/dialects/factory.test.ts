@@ -273,6 +273,47 @@ describe('both doors', () => {
   })
 })
 
+describe('the stream of events', () => {
+  test('[FF8] has the documented data with ?dialect=factory, of what was and of what comes', async () => {
+    const { cursor } = await daemon.call('event_list')
+    const { mailId: before } = (await send('Before')).body.data
+    const headers = { authorization: `Bearer ${worker.token}`, connection: 'close', 'last-event-id': cursor }
+    const response = await fetch(`${daemon.url}/api/events?dialect=factory&types=mail.sent`, { headers })
+    const next = eventsOf(response)
+    const told = (mailId: string, subject: string) => {
+      return { type: 'mail.sent', data: { mailId, toAgentId: worker.id, isForHuman: false, subject } }
+    }
+    expect(await next()).toMatchObject(told(before, 'Before'))
+    const { mailId } = (await send('Then')).body.data
+    const event = await next()
+    expect(event).toMatchObject(told(mailId, 'Then'))
+    expect(Object.keys(event.data)).toEqual(['mailId', 'toAgentId', 'isForHuman', 'subject'])
+    await response.body?.cancel().catch(() => {})
+    const unknown = await fetch(`${daemon.url}/api/events?dialect=klingon`, { headers })
+    expect(unknown.status).toBe(400)
+  })
+
+  const send = (subject: string) =>
+    execute(supervisor.token, { toolName: 'mcp__mail__send', input: { toAgentId: worker.id, subject, body: subject } })
+
+  function eventsOf(response: Response): () => Promise<Any> {
+    const reader = (response.body as ReadableStream<Uint8Array>).pipeThrough(new TextDecoderStream()).getReader()
+    let text = ''
+    return async () => {
+      for (;;) {
+        const [, line] = /^data: (.*)\n\n/m.exec(text) ?? []
+        if (line !== undefined) {
+          text = text.slice(text.indexOf(line) + line.length)
+          return JSON.parse(line)
+        }
+        const { done, value } = await reader.read()
+        if (done) throw new Error('the stream has ended')
+        text += value
+      }
+    }
+  }
+})
+
 describe('over stdio', () => {
   test('[FF3] signalbox mcp --dialect factory', async () => {
     const options = { token: worker.token, args: ['--no-start', '--dialect', 'factory'] }

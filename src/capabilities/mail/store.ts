@@ -3,7 +3,7 @@ import { insertion, statement } from '../../db/statement.ts'
 import { tables } from '../../db/tables.ts'
 import type { Role } from '../../kernel/policy.ts'
 import type { Tx } from '../../kernel/storage.ts'
-import { type Importance, SYSTEM_SENDER } from './schema.ts'
+import type { Importance } from './schema.ts'
 
 export interface LetterRow {
   id: string
@@ -137,21 +137,6 @@ export function mailStore(tx: Tx) {
       let count = 0
       for (const address of addresses) count += Number((await UNREAD.first(tx, { address }))?.n ?? 0)
       return count
-    },
-
-    /** About which tasks these agents have a letter of ours with that subject that they have not read. */
-    unreadFromUs: async (agents: string[], subject: string) => {
-      if (!agents.length) return new Set<string | null>()
-      const rows = await db
-        .selectFrom('letters')
-        .select('task_id')
-        .distinct()
-        .where('to_id', 'in', agents)
-        .where('read_at', 'is', null)
-        .where('from_id', '=', SYSTEM_SENDER)
-        .where('subject', '=', subject)
-        .execute()
-      return new Set(rows.map(({ task_id }) => task_id))
     },
 
     /** False when it was already. */

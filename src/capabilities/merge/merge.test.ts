@@ -311,7 +311,7 @@ describe('a decision', () => {
       },
     }))
     const { app } = ground
-    const [work, other] = [await ground.handedIn('one.txt'), await ground.begun('two')]
+    const [work, other] = [await ground.handedIn('one.txt'), await ground.handedIn('two.txt')]
     expect(await ground.decide(work, 'approve')).toMatchObject({ status: 'merged', rebase_requests: 1 })
     await cut.promise
     expect(builds).toBe(2)
@@ -322,22 +322,41 @@ describe('a decision', () => {
     expect(await ground.letters(other.worker)).toHaveLength(1)
   })
 
-  test('[V10] that lands is told to those who have begun before it', async ({ ground }) => {
+  test('[V10] that lands is told to those whose pull requests are open, each time, and so many letters are counted', async ({ ground }) => {
     const { app } = ground
-    const [landing, reviewed, running] = [await ground.handedIn('one'), await ground.handedIn('two'), await ground.begun('three')]
+    const [first, second, reviewed, sentBack] = [
+      await ground.handedIn('one'),
+      await ground.handedIn('two'),
+      await ground.handedIn('three'),
+      await ground.handedIn('four'),
+    ]
+    const running = await ground.begun('five')
     await app.owner.call('task_create', { epic_id: ground.epic.id, title: 'not begun' })
-    expect((await ground.decide(landing, 'approve')).rebase_requests).toBe(2)
-    for (const { worker } of [reviewed, running]) {
-      const [letter] = await ground.letters(worker)
-      expect(letter).toMatchObject({ subject: 'Rebase Required', from_id: 'system', body: expect.stringContaining(ground.epic.branch) })
-    }
-    expect(await ground.letters(landing.worker)).toEqual([])
-    const next = await ground.handedIn('four')
-    expect((await ground.decide(next, 'approve')).rebase_requests).toBe(0)
-    const [unread] = await ground.letters(running.worker)
-    await app.owner.call('mail_read', { mail_id: unread?.id }, { actFor: running.worker })
-    expect((await ground.decide(reviewed, 'approve')).rebase_requests).toBe(1)
-    expect(await ground.letters(running.worker)).toMatchObject([{ subject: 'Rebase Required' }])
+    await ground.decide(sentBack, 'request_changes', { feedback: 'More.' })
+    const told = async ({ worker }: Work) => (await ground.letters(worker)).filter(({ subject }) => subject === 'Rebase Required')
+    expect(await ground.decide(first, 'approve')).toMatchObject({
+      rebase_requests: 3,
+      message: 'PR merged successfully. 3 rebase requests sent.',
+    })
+    for (const work of [second, reviewed, sentBack])
+      expect(await told(work)).toMatchObject([{ from_id: 'system', body: expect.stringContaining(ground.epic.branch) }])
+    for (const work of [first, running]) expect(await told(work)).toEqual([])
+    expect(await ground.decide(second, 'approve')).toMatchObject({ rebase_requests: 2 })
+    for (const work of [reviewed, sentBack])
+      expect(await told(work)).toMatchObject([second, first].map(({ task }) => ({ body: expect.stringContaining(`${task.handle} (`) })))
+    expect(await told(second)).toHaveLength(1)
+  })
+
+  base('[V10] that lands is not told to those who are in the line: they are merged with it by themselves', async () => {
+    const both = deferred()
+    const ground = await groundWith((real) => ({ build: async (build) => both.promise.then(() => real.build(build)) }))
+    const [first, second, waiting] = [await ground.handedIn('one'), await ground.handedIn('two'), await ground.handedIn('three')]
+    const approved = [ground.decide(first, 'approve'), ground.decide(second, 'approve')]
+    await until(async () => (await ground.app.events({ type: 'review.decided' })).length === 2)
+    both.resolve()
+    expect((await Promise.all(approved)).map(({ rebase_requests }) => rebase_requests)).toEqual([1, 1])
+    for (const { worker } of [first, second]) expect(await ground.letters(worker)).toEqual([])
+    expect(await ground.letters(waiting.worker)).toHaveLength(2)
   })
 })
 

@@ -2,11 +2,10 @@ import { z } from 'zod'
 import { refuse } from '../../kernel/error.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { takeTurn } from '../handle.ts'
-import { mailStore, sendLetter } from '../mail/index.ts'
+import { sendLetter } from '../mail/index.ts'
 import { projectStore } from '../project/index.ts'
 import { prMerged, prStore, reviewStore } from '../review/index.ts'
 import { about, handleOf, isDuty, type Status, type TaskRow, taskStore, transition } from '../task/index.ts'
-import { worksOf } from '../work/index.ts'
 import { withdraw } from './cancel.ts'
 import { back } from './rules.ts'
 import { lineFollowed, lineHeld, mergeChecking, mergeConflicted, mergeLanded, mergeRed, mergeStuck } from './schema.ts'
@@ -187,7 +186,6 @@ export const follows = defineTool({
 
 const LOG_IN_LETTER = 4_000
 const MOST_TOLD = 1_000
-const REBASE = 'Rebase Required'
 const AT_WORK: Status[] = ['IN_PROGRESS', 'REVIEW']
 
 /** Of a branch that a checkout may not have yet. */
@@ -226,24 +224,19 @@ async function mergePr(ctx: RunContext, task: TaskRow, commit: string): Promise<
   ctx.emit(prMerged({ subject: pr.id, project: pr.project_id, task: pr.task_id }, { number: pr.number, commit }))
 }
 
-/** Those at work that is to land on the same branch. */
+/** Those whose pull requests into the same branch are open. What is in the line needs nobody: it is merged with what landed by itself. */
 async function askToRebase(ctx: RunContext, { repo_id, target }: MergeRow, landed: TaskRow): Promise<number> {
   const filter = { project: landed.project_id, statuses: AT_WORK, exclude: [landed.id] }
   const others = await taskStore(ctx.tx).list(filter, 'number', undefined, MOST_TOLD)
-  const works = await worksOf(
-    ctx.tx,
-    others.map(({ id }) => id),
-  )
-  const affected = new Set(works.filter((work) => work.repo_id === repo_id && work.base_branch === target).map(({ task_id }) => task_id))
-  const workers = others.flatMap((task) => task.assignee_id ?? [])
-  // Who has not read the last one needs no second: a hundred that land would be thousands of letters.
-  const told = await mailStore(ctx.tx).unreadFromUs(workers, REBASE)
+  const prs = await prStore(ctx.tx).ofTasks(others.map(({ id }) => id))
+  const pending = new Set(prs.filter((pr) => pr.state === 'OPEN' && pr.repo_id === repo_id && pr.base === target).map((pr) => pr.task_id))
+  for (const { task_id } of await mergeStore(ctx.tx).inLine(repo_id, target)) pending.delete(task_id)
   let sent = 0
   for (const task of others) {
-    if (!task.assignee_id || isDuty(task) || !affected.has(task.id) || told.has(task.id)) continue
+    if (!task.assignee_id || isDuty(task) || !pending.has(task.id)) continue
     const body = `${handleOf(landed)} (${landed.title}) was merged into ${target}. Your work on ${handleOf(task)} began before that: merge or rebase onto ${shownAs(target)} before you go on, so that nothing of it conflicts.`
     const where = { project_id: task.project_id, epic_id: task.epic_id, task_id: task.id }
-    await sendLetter(ctx, { from: 'system', to: task.assignee_id, subject: REBASE, body, about: where })
+    await sendLetter(ctx, { from: 'system', to: task.assignee_id, subject: 'Rebase Required', body, about: where })
     sent++
   }
   return sent

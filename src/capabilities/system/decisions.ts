@@ -5,6 +5,7 @@ import { iso, PageSize, PageToken, Timestamp, text } from '../../kernel/schema.t
 import { defineTool } from '../../kernel/tool.ts'
 import { principalId } from './names.ts'
 import { type CallRow, type DecisionRow, systemStore } from './store.ts'
+import '../../ports/daemon.ts'
 
 const KINDS = ['invocation', 'result', 'error', 'manual'] as const
 
@@ -38,6 +39,7 @@ export const listDecisions = defineTool({
     const own = ctx.principal.kind === 'agent' ? ctx.principal.id : undefined
     const asked = principal && (await principalId(ctx.view, principal))
     if (own && asked && asked !== own) return refuse('PERMISSION_DENIED', 'You see your own decisions only.')
+    await ctx.ports.daemon.audited()
     const store = systemStore(ctx.view)
     const rows = await store.calls({ principal: own ?? asked, ...ofKind(kind) }, Number(before ?? Number.MAX_SAFE_INTEGER), limit)
     const logged = new Map((await store.decisions(rows.flatMap(loggedIn))).map((row) => [row.id, row]))
@@ -72,7 +74,16 @@ function entriesOf(row: CallRow, logged: Map<string, DecisionRow>): Entry[] {
     const decision = logged.get(id)
     return decision ? [entry('manual', decision.title, decision.body, { id })] : []
   })
-  return [ended, ...manual, entry('invocation', `Invoked tool: ${name}`, 'Automatic tool invocation log', { context: context.input })]
+  return [
+    ...(isWaiting(context.output) ? [] : [ended]),
+    ...manual,
+    entry('invocation', `Invoked tool: ${name}`, 'Automatic tool invocation log', { context: context.input }),
+  ]
+}
+
+/** Its answer will be a row beside its own. */
+function isWaiting(output: unknown): boolean {
+  return typeof output === 'object' && output !== null && 'waiting' in output
 }
 
 /** A replay of a key under which the call was refused is refused again. */
@@ -82,5 +93,6 @@ function hasFailed({ outcome, code }: CallRow): boolean {
 
 function loggedIn({ tool, outcome, output }: CallRow): string[] {
   if (tool !== 'decision_log' || outcome !== 'ok') return []
-  return [(JSON.parse(output) as { log_id: string }).log_id]
+  // Each dialect has a name of its own for it.
+  return Object.values(JSON.parse(output) as object).filter((value) => String(value).startsWith('log_'))
 }

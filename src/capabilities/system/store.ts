@@ -1,4 +1,5 @@
 import { tables } from '../../db/tables.ts'
+import { answerOf } from '../../kernel/audit.ts'
 import type { Tx } from '../../kernel/storage.ts'
 
 export interface CallRow {
@@ -58,13 +59,32 @@ export function systemStore(tx: Tx) {
     insertDecision: (row: DecisionRow) => db.insertInto('decisions').values(row).execute(),
     decisions: async (ids: string[]) => (ids.length ? db.selectFrom('decisions').selectAll().where('id', 'in', ids).execute() : []),
 
-    calls: (filter: CallFilter, before: number, limit: number) => {
-      let query = db.selectFrom('calls').selectAll().where('seq', '<', before).orderBy('seq', 'desc').limit(limit)
+    /** What a call said after it had waited stands in the place of what it had begun. */
+    calls: async (filter: CallFilter, before: number, limit: number): Promise<CallRow[]> => {
+      let query = db
+        .selectFrom('calls')
+        .selectAll()
+        .where('seq', '<', before)
+        .where('outcome', '!=', 'answered')
+        .orderBy('seq', 'desc')
+        .limit(limit)
       if (filter.principal) query = query.where('principal', '=', filter.principal)
       if (filter.tool) query = query.where('tool', '=', filter.tool)
       if (filter.outcomes) query = query.where('outcome', 'in', filter.outcomes)
       if (filter.exceptKind) query = query.where('principal_kind', '!=', filter.exceptKind)
-      return query.execute()
+      const rows = await query.execute()
+      if (!rows.length) return rows
+      const answers = await db
+        .selectFrom('calls')
+        .select(['id', 'output', 'duration_ms'])
+        .where(
+          'id',
+          'in',
+          rows.map(({ id }) => answerOf(id)),
+        )
+        .execute()
+      const answered = new Map(answers.map(({ id, ...answer }) => [id, answer]))
+      return rows.map((row) => ({ ...row, ...answered.get(answerOf(row.id)) }))
     },
   }
 }

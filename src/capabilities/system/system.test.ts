@@ -114,7 +114,7 @@ describe('the decision log', () => {
       { kind: 'error', decision: 'Tool error: no_such_tool', context: { code: 'TOOL_NOT_FOUND' } },
       { kind: 'invocation', decision: 'Invoked tool: no_such_tool' },
       { kind: 'error', decision: 'Tool error: task_delete', context: { code: 'PERMISSION_DENIED' } },
-      { kind: 'invocation', decision: 'Invoked tool: task_delete' },
+      { kind: 'invocation', decision: 'Invoked tool: task_delete', context: { task_id: 'T-1' } },
       {
         kind: 'error',
         decision: 'Tool error: probe_break',
@@ -143,7 +143,7 @@ describe('the decision log', () => {
     expect(await log(app.owner, { principal: worker.id })).toMatchObject([
       { decision: 'Tool result: agent_me', context: null },
       { decision: 'Invoked tool: agent_me' },
-      { decision: 'Tool result: mcp__agent__get_status', context: { id: worker.id, role: 'worker' } },
+      { decision: 'Tool result: mcp__agent__get_status', context: { id: worker.id, type: 'WORKER' } },
       { decision: 'Invoked tool: mcp__agent__get_status', context: {} },
     ])
   })
