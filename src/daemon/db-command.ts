@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { isPostgres } from '../db/address.ts'
 import { backupFile, checkFile, restoreFile } from '../db/maintenance.ts'
+import { refuseMoved } from '../db/moved.ts'
 import { UsageError } from '../kernel/error.ts'
 import { loadConfig } from './config.ts'
 import { ensurePrivateFolder } from './home.ts'
@@ -14,7 +15,7 @@ const HELP = `signalbox db: look after the database.
   signalbox db restore FILE     put a backup in place; what was there is kept beside it. The daemon must be stopped.
   signalbox db check [FILE]     read every page; says what is damaged, changes nothing
   signalbox db copy URL         move to PostgreSQL: everything in the SQLite file into the empty database postgres://user@host/name.
-                                Counts and hashes are compared; the file is left as it is. The daemon must be stopped.
+                                Counts and hashes are compared; the file is kept as it is, and refuses from then on. The daemon must be stopped.
       --dry-run                 say what would be copied and whether the target is fit; write nothing
       --from FILE               another SQLite file, such as a backup (default: the configured one)
       --quiet                   no progress
@@ -30,6 +31,8 @@ export async function dbCommand(args: string[]): Promise<void> {
   if (values.help || !verb) return void process.stdout.write(`${HELP}\n`)
   const { database } = config
   if (isPostgres(database)) refuseForPostgres(verb, file)
+  // A file that is named can be looked at wherever its data went.
+  else if (verb !== 'check' || !file) refuseMoved(database)
   switch (verb) {
     case 'backup':
       return backup(database, file ? resolve(file) : undefined, config.home)

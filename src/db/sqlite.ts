@@ -7,6 +7,7 @@ import { coreMigrations } from './core.ts'
 import { type CheckResult, type Engine, SQLITE } from './engine.ts'
 import { createLedger, sqliteOrder } from './ledger.ts'
 import { type MigrationConnection, migrate, type NamedMigrations } from './migrate.ts'
+import { refuseMoved } from './moved.ts'
 import { sqliteRows } from './row-order.ts'
 import { builderOn, Connection, DamagedDatabase, translated } from './sqlite-connection.ts'
 import { asTx } from './tables.ts'
@@ -22,6 +23,7 @@ export interface SqliteOptions {
 }
 
 export async function openSqlite({ path, migrations }: SqliteOptions): Promise<Engine> {
+  refuseMoved(path)
   const unclean = inspectWal(`${path}-wal`)
   const writing = openForWriting(path)
   try {

@@ -378,6 +378,15 @@ describe('a job', () => {
     expect(asked).toBe(2)
   })
 
+  test('[J5] whatever its harness gives it, its environment names the daemon that its token is for', async () => {
+    const app = await open({ launch: () => ({ argv: ['fake'], env: { SIGNALBOX_TOKEN: 'x' }, inherit: [], stdin: 'open', files: {} }) })
+    const task = await app.task()
+    await app.start(task.id)
+    const run = await app.run(task.id)
+    const url = `${await app.app.kernel.parts.ports.daemon.address()}/mcp`
+    expect(app.runner.runs.get(run)?.spec?.env).toEqual({ SIGNALBOX_TOKEN: 'x', SIGNALBOX_URL: url })
+  })
+
   test('[J7] what a harness begins with is what its launch says', async () => {
     const app = await open({
       launch: () => ({ argv: ['fake'], env: {}, inherit: [], stdin: 'open', files: {}, state: { first: 'words' } }),
