@@ -4,7 +4,7 @@ import { runCli } from '../surfaces/cli/index.ts'
 import type { Terminal } from '../surfaces/cli/terminal.ts'
 import { loadConfig } from './config.ts'
 import { atOdds, isSamePlace, leadsElsewhere, tokenOf, urlOf } from './given.ts'
-import { ownerTokenPath, readAddress, readSecret } from './home.ts'
+import { ownerTokenPath, readAddress, readSecret, secretsOnDisk } from './home.ts'
 import { isServed } from './lock.ts'
 import { VERSION } from './version.ts'
 
@@ -38,7 +38,7 @@ function daemonOf(env: Env): Daemon {
   const why = whyThere(config.home, url, named, written)
   if (env.SIGNALBOX_TOKEN) return { url, token: env.SIGNALBOX_TOKEN, why }
   const token = ownerToken(config.home)
-  if (url === written) return { url, token, why }
+  if (url === written) return { url, token, why, others: () => secretsOnDisk(config.home).filter((secret) => secret !== token) }
   return { url, token: undefined, why, withheld: token ? withheld(config.home, url, named, written) : undefined }
 }
 
