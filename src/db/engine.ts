@@ -1,4 +1,6 @@
+import { type RawBuilder, sql } from 'kysely'
 import type { ColumnTypes } from '../kernel/capability.ts'
+import { now } from '../kernel/clock.ts'
 import type { Cursor } from '../kernel/event.ts'
 import type { Ledger } from '../kernel/log.ts'
 import type { Storage } from '../kernel/storage.ts'
@@ -11,8 +13,8 @@ export interface EngineFacts {
   shared: boolean
   types: ColumnTypes
   beginMigration: string
-  /** The database's own clock, in milliseconds. */
-  nowMs: string
+  /** In milliseconds: the clock of the server, which those who share it have in common; the process's own where nobody does. */
+  nowMs(): RawBuilder<number>
 }
 
 export const SQLITE: EngineFacts = {
@@ -20,7 +22,7 @@ export const SQLITE: EngineFacts = {
   shared: false,
   types: { int: 'INTEGER', text: 'TEXT', identity: 'INTEGER PRIMARY KEY', strict: 'STRICT', commitOrder: '' },
   beginMigration: 'BEGIN IMMEDIATE',
-  nowMs: `CAST(unixepoch('subsec') * 1000 AS INTEGER)`,
+  nowMs: () => sql<number>`${now()}`,
 }
 
 export const POSTGRES: EngineFacts = {
@@ -35,7 +37,7 @@ export const POSTGRES: EngineFacts = {
     commitOrder: 'generation BIGINT NOT NULL DEFAULT 1, xid xid8 NOT NULL DEFAULT pg_current_xact_id(),',
   },
   beginMigration: 'BEGIN',
-  nowMs: 'CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)',
+  nowMs: () => sql<number>`CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)`,
 }
 
 export interface Engine extends Storage {
