@@ -79,7 +79,7 @@ const EFFECTS_KEPT_MS = 7 * 24 * HOUR_MS
 export async function createApp(options: AppOptions): Promise<App> {
   const capabilities = options.capabilities ?? allCapabilities
   const registry = new Registry(capabilities, options.dialects ?? allDialects)
-  const migrations = capabilities.map((c) => ({ owner: c.name, migrations: c.migrations ?? [] }))
+  const migrations = capabilities.map((c) => ({ owner: c.name, migrations: c.migrations ?? [], values: c.values }))
   const engine = await openEngine(options.database, migrations)
   const host = options.host ?? createHost(now, await engine.newestCall())
   const { ledger } = engine

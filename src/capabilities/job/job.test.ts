@@ -6,6 +6,7 @@ import { QUICK } from '../../testing/effects.ts'
 import { FakeGit } from '../../testing/fakes/git.ts'
 import { FakeRunner, fakeHarness, harnessesOf } from '../../testing/fakes/runs.ts'
 import { until } from '../../testing/signals.ts'
+import { makeStrange } from '../../testing/strange.ts'
 import { type RunRow, runStore } from './store.ts'
 
 interface World extends TestApp {
@@ -439,6 +440,26 @@ describe('a job', () => {
     const { job_id } = await app.owner.call('job_submit', { task_id: task.id, action: 'message_agent', message: 'x' })
     app.runner.exit(run, 0)
     expect(await app.over(job_id)).toMatchObject({ state: 'failed', reason: 'The run ended before it arrived.' })
+  })
+
+  test('[J4] a run in a state that nobody knows takes no place, and the lists show it and its job as unreadable', async () => {
+    const app = await open({}, { 'runs.max_per_host': 1 })
+    const [strange, next] = [await app.task(), await app.task()]
+    await app.start(strange.id)
+    await app.run(strange.id)
+    await makeStrange(app, 'runs', 'state')
+    await makeStrange(app, 'jobs', 'state')
+    await app.start(next.id)
+    await app.run(next.id)
+    const { jobs, unreadable } = await app.owner.call('job_list')
+    expect(jobs).toMatchObject([{ handle: 'J-2', state: 'running' }])
+    expect(unreadable).toEqual([expect.stringMatching(/^J-1: state is "weird"/)])
+    expect(await app.owner.call('run_list', { task_id: strange.id })).toMatchObject({
+      runs: [],
+      unreadable: [expect.stringContaining('"weird"')],
+    })
+    expect((await app.owner.call('task_list')).tasks).toHaveLength(2)
+    expect(await app.owner.call('agent_list')).toMatchObject({ agents: expect.anything() })
   })
 
   test('[J4] more places let those begin who wait for one', async () => {

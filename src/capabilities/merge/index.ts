@@ -25,7 +25,7 @@ import {
   reviewDecided,
   reviewRebased,
 } from './schema.ts'
-import { mergeStore } from './store.ts'
+import { MERGE_STATES, mergeStore } from './store.ts'
 import { syncRepo } from './sync.ts'
 
 /** What becomes of work that was handed in: decisions about it, and the line in which it is merged. */
@@ -52,6 +52,7 @@ export const merge = defineCapability({
     rebased,
   ],
   migrations,
+  values: { merges: { state: MERGE_STATES } },
   events: [
     reviewDecided,
     reviewRebased,

@@ -19,4 +19,8 @@ export const migrations: Migration[] = [
       ) ${strict}`,
     ],
   },
+  {
+    name: 'known-values',
+    up: ({ known }) => [...known('merges', 'state', ['waiting', 'checking', 'landed', 'conflict', 'red', 'stuck', 'withdrawn'])],
+  },
 ]
