@@ -16,6 +16,7 @@ import type { Sealer } from '../db/sealer.ts'
 import { dialects as allDialects } from '../dialects/index.ts'
 import { AuditBuffer, calledAs, type Failures } from '../kernel/audit.ts'
 import type { Capability } from '../kernel/capability.ts'
+import { now } from '../kernel/clock.ts'
 import type { Dialect } from '../kernel/dialect.ts'
 import { EFFECT_TIMES, type EffectTimes, type ReactorParts, react } from '../kernel/effect.ts'
 import type { LoggedEvent } from '../kernel/event.ts'
@@ -79,9 +80,9 @@ const EFFECTS_KEPT_MS = 7 * 24 * HOUR_MS
 export async function createApp(options: AppOptions): Promise<App> {
   const capabilities = options.capabilities ?? allCapabilities
   const registry = new Registry(capabilities, options.dialects ?? allDialects)
-  const migrations = capabilities.map((c) => ({ owner: c.name, migrations: c.migrations ?? [] }))
+  const migrations = capabilities.map((c) => ({ owner: c.name, migrations: c.migrations ?? [], values: c.values }))
   const engine = await openEngine(options.database, migrations)
-  const host = options.host ?? createHost(Date.now, await engine.newestCall())
+  const host = options.host ?? createHost(now, await engine.newestCall())
   const { ledger } = engine
   const settings = new Settings(registry.settings, storedSettings)
   await settings.reload(engine.view)

@@ -3,7 +3,8 @@ import type { Daemon, Reach, Withheld } from '../surfaces/cli/call.ts'
 import { runCli } from '../surfaces/cli/index.ts'
 import type { Terminal } from '../surfaces/cli/terminal.ts'
 import { loadConfig } from './config.ts'
-import { ownerTokenPath, readAddress, readSecret } from './home.ts'
+import { atOdds, isSamePlace, leadsElsewhere, tokenOf, urlOf } from './given.ts'
+import { ownerTokenPath, readAddress, readSecret, secretsOnDisk } from './home.ts'
 import { isServed } from './lock.ts'
 import { VERSION } from './version.ts'
 
@@ -25,32 +26,49 @@ export function reachFrom(env: Env): Reach {
   return { version: VERSION, daemon: () => daemonOf(env) }
 }
 
-/** A port that was named wins; else the daemon of this state folder has written where it is. */
+/** The URL of the environment wins, then a port that was named; else the daemon of this state folder has written where it is. */
 function daemonOf(env: Env): Daemon {
   const config = loadConfig(env)
-  const name = env.SIGNALBOX_PORT ? 'SIGNALBOX_PORT' : 'MCP_SERVER_PORT'
-  const named = Number(env[name]) > 0 ? name : undefined
+  const ofEnvironment = urlOf(env)
+  if (ofEnvironment) return daemonOfEnvironment(ofEnvironment, config.home, env)
+  const named = portNamedBy(env)
   const written = readAddress(config.home)?.url
   const fallback = addressOf(config.host, config.port || 3001)
   const url = written && (!named || isSamePlace(written, fallback)) ? written : fallback
   const why = whyThere(config.home, url, named, written)
   if (env.SIGNALBOX_TOKEN) return { url, token: env.SIGNALBOX_TOKEN, why }
   const token = ownerToken(config.home)
-  if (url === written) return { url, token, why }
+  if (url === written) return { url, token, why, others: () => secretsOnDisk(config.home).filter((secret) => secret !== token) }
   return { url, token: undefined, why, withheld: token ? withheld(config.home, url, named, written) : undefined }
+}
+
+/** An agent's token is for the daemon that gave it: wherever else the same environment points, it is not sent. */
+function daemonOfEnvironment(url: string, home: string, env: Env): Daemon {
+  const why = 'named by SIGNALBOX_URL'
+  const other = elsewhere(url, env)
+  const token = tokenOf(env) ?? (leadsElsewhere(url, home) ? undefined : ownerToken(home))
+  if (token && !other) return { url, token, why }
+  const withheld = other ?? {
+    message: `SIGNALBOX_URL names ${url}, and there is no token for it.`,
+    hint: 'Set SIGNALBOX_TOKEN to a token of that daemon, or unset SIGNALBOX_URL.',
+  }
+  return { url, token: undefined, why, withheld }
+}
+
+function elsewhere(url: string, env: Env): Withheld | undefined {
+  const port = portNamedBy(env)
+  const { host } = loadConfig(env)
+  if (port && !isSamePlace(url, addressOf(host, Number(env[port])))) return atOdds(url, `${port}=${env[port]}`)
+  return env.SIGNALBOX_HOME ? leadsElsewhere(url, env.SIGNALBOX_HOME) : undefined
+}
+
+function portNamedBy(env: Env): string | undefined {
+  const name = env.SIGNALBOX_PORT ? 'SIGNALBOX_PORT' : 'MCP_SERVER_PORT'
+  return Number(env[name]) > 0 ? name : undefined
 }
 
 function addressOf(host: string, port: number): string {
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
-}
-
-const THIS_MACHINE = ['127.0.0.1', 'localhost', '[::1]', '0.0.0.0', '[::]']
-
-/** One port of this machine under two names; what is sent goes to the one that was written. */
-function isSamePlace(written: string, other: string): boolean {
-  if (!URL.canParse(written) || !URL.canParse(other)) return false
-  const [a, b] = [new URL(written), new URL(other)]
-  return a.port === b.port && (a.hostname === b.hostname || [a, b].every(({ hostname }) => THIS_MACHINE.includes(hostname)))
 }
 
 /** The owner's token is for the daemon of its state folder: whoever listens elsewhere must not learn it. */

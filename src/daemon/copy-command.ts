@@ -83,8 +83,8 @@ Copied ${source} to ${withoutPassword(target)}. Start the daemon there with:
 
   SIGNALBOX_HOME=${home} SIGNALBOX_DATABASE_URL='${withoutPassword(target)}' signalbox serve
 
-Tokens, cursors and MCP sessions go on working. ${source} was left as it is: keep it as a backup, but start no daemon on it
-again, or the two go on separately.
+Tokens, cursors and MCP sessions go on working. ${source} was left as it is, as a backup. It refuses from now on: a start
+or a backup that forgets the variable says where the data went. To go back to it, remove ${source}.moved.
 `)
 }
 

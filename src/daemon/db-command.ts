@@ -1,8 +1,9 @@
-import { existsSync, mkdirSync, readdirSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { isPostgres } from '../db/address.ts'
-import { backupFile, checkFile, restoreFile } from '../db/maintenance.ts'
+import { backupFile, checkFile, restoreFile, strangeValuesIn } from '../db/maintenance.ts'
+import { refuseMoved } from '../db/moved.ts'
 import { UsageError } from '../kernel/error.ts'
 import { loadConfig } from './config.ts'
 import { ensurePrivateFolder } from './home.ts'
@@ -12,9 +13,9 @@ const HELP = `signalbox db: look after the database.
 
   signalbox db backup [FILE]    a consistent copy, also while the daemon runs (default: $SIGNALBOX_HOME/backups/<time>.db)
   signalbox db restore FILE     put a backup in place; what was there is kept beside it. The daemon must be stopped.
-  signalbox db check [FILE]     read every page; says what is damaged, changes nothing
+  signalbox db check [FILE]     read every page and value; says what is damaged or unknown, changes nothing
   signalbox db copy URL         move to PostgreSQL: everything in the SQLite file into the empty database postgres://user@host/name.
-                                Counts and hashes are compared; the file is left as it is. The daemon must be stopped.
+                                Counts and hashes are compared; the file is kept as it is, and refuses from then on. The daemon must be stopped.
       --dry-run                 say what would be copied and whether the target is fit; write nothing
       --from FILE               another SQLite file, such as a backup (default: the configured one)
       --quiet                   no progress
@@ -30,6 +31,8 @@ export async function dbCommand(args: string[]): Promise<void> {
   if (values.help || !verb) return void process.stdout.write(`${HELP}\n`)
   const { database } = config
   if (isPostgres(database)) refuseForPostgres(verb, file)
+  // A file that is named can be looked at wherever its data went.
+  else if (verb !== 'check' || !file) refuseMoved(database)
   switch (verb) {
     case 'backup':
       return backup(database, file ? resolve(file) : undefined, config.home)
@@ -56,7 +59,7 @@ function refuseForPostgres(verb: string, file: string | undefined): void {
 
 function backup(path: string, target: string | undefined, home: string): void {
   const folder = join(home, 'backups')
-  if (!target) mkdirSync(folder, { recursive: true, mode: 0o700 })
+  if (!target) for (const path of [home, folder]) ensurePrivateFolder(path)
   const file = target ?? join(folder, `${stamp()}.db`)
   try {
     timed(`Copying ${path}`, () => backupFile(path, file))
@@ -66,14 +69,16 @@ function backup(path: string, target: string | undefined, home: string): void {
   process.stdout.write(`Backed up to ${file}\nBring it back with: signalbox db restore ${file}\n`)
 }
 
-function restore(path: string, source: string, home: string): void {
+async function restore(path: string, source: string, home: string): Promise<void> {
+  const { capabilities } = await import('../capabilities/index.ts')
+  const migrations = capabilities.map(({ name, migrations = [] }) => ({ owner: name, migrations }))
   if (!existsSync(source)) throw new UsageError(`There is no file ${source}. ${known(home)}`)
   ensurePrivateFolder(home)
   const lock = lockHome(home, 'restore a backup')
   let databaseLock: Lock | undefined
   try {
     databaseLock = lockDatabase(path)
-    const aside = timed(`Restoring ${source}`, () => restoreFile(path, source, stamp()))
+    const aside = timed(`Restoring ${source}`, () => restoreFile(path, source, stamp(), migrations))
     process.stdout.write(
       `Restored ${source}.\n${aside ? `What was there before is kept at ${aside}\n` : ''}Start the daemon again with: signalbox serve\n`,
     )
@@ -85,12 +90,33 @@ function restore(path: string, source: string, home: string): void {
   }
 }
 
-function check(path: string, home: string): void {
+async function check(path: string, home: string): Promise<void> {
   if (!existsSync(path)) throw new UsageError(`There is no database at ${path}.`)
-  const { ok, problems } = timed(`Reading every page of ${path}`, () => checkFile(path))
-  if (ok) return void process.stdout.write(`${path} is sound.\n`)
-  process.stdout.write(`${path} is damaged:\n${problems.map((line) => `  ${line}\n`).join('')}The file was left as it is. ${known(home)}\n`)
+  const { capabilities } = await import('../capabilities/index.ts')
+  const values = Object.assign({}, ...capabilities.map((capability) => capability.values ?? {}))
+  const { damage, strange } = timed(`Reading every page of ${path}`, () => {
+    const damage = checkFile(path).problems
+    return { damage, strange: damage.length ? [] : strangeValuesIn(path, values) }
+  })
+  if (!damage.length && !strange.length) return void process.stdout.write(`${path} is sound.\n`)
+  process.stdout.write(damage.length ? sayDamaged(path, damage, home) : sayStrange(path, strange))
   process.exitCode = 1
+}
+
+function sayDamaged(path: string, problems: string[], home: string): string {
+  return `${path} is damaged:\n${indented(problems)}The file was left as it is. ${known(home)}\n`
+}
+
+/** They are no damage: nothing is lost, and a backup may have them too. */
+function sayStrange(path: string, problems: string[]): string {
+  return `${path} is whole, but has values that nobody knows:
+${indented(problems)}The file was left as it is. Lists name such rows as unreadable. If a newer Signalbox wrote them, update this one. Otherwise stop the
+daemon, make a backup and put them right, as with: sqlite3 ${path} "UPDATE jobs SET state = 'failed' WHERE state = 'weird'"
+`
+}
+
+function indented(lines: string[]): string {
+  return lines.map((line) => `  ${line}\n`).join('')
 }
 
 /** Nothing else runs meanwhile, so a person is told before it begins, and how long it took. */

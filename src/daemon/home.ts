@@ -25,12 +25,40 @@ const MAX_SECRETS = 4_096
 
 /** Ours alone: made 0700, owned by us, and not a link that somebody put in its place. */
 export function ensurePrivateFolder(path: string): void {
-  mkdirSync(path, { recursive: true, mode: 0o700 })
-  const found = lstatSync(path)
+  const found = lookAt(path) ?? made(path)
   if (found.isSymbolicLink() || !found.isDirectory())
     throw new UsageError(`${path} must be a real folder, not a link or a file. Remove it, or set SIGNALBOX_HOME.`)
   if (found.uid !== userInfo().uid) throw new UsageError(`${path} belongs to another user. Choose another folder with SIGNALBOX_HOME.`)
   if ((found.mode & 0o077) !== 0) chmodSync(path, 0o700)
+}
+
+/** Undefined when there is none. */
+function lookAt(path: string) {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false })
+  } catch (error) {
+    throw new UsageError(`${path} cannot be looked at: ${(error as Error).message}. Choose another state folder with SIGNALBOX_HOME.`)
+  }
+}
+
+function made(path: string) {
+  try {
+    makeFolder(path)
+    return lstatSync(path)
+  } catch (error) {
+    throw new UsageError(`The folder ${path} cannot be made: ${(error as Error).message}. Choose another one with SIGNALBOX_HOME.`)
+  }
+}
+
+/** One by one: where the system says of a folder that it cannot be, as in /proc, Node's own way tries for ever. */
+function makeFolder(path: string): void {
+  if (!existsSync(dirname(path))) makeFolder(dirname(path))
+  try {
+    mkdirSync(path, { mode: 0o700 })
+  } catch (error) {
+    // Another process of ours was faster.
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  }
 }
 
 /** The kernel cuts longer socket paths silently, so that two daemons could meet on one name. */
@@ -118,7 +146,7 @@ export async function adoptStagedToken(home: string, isCurrent: (secret: string)
 
 /** The folder may have been open to others before: what they planted must not make us read or write elsewhere. */
 export function refuseLink(path: string): void {
-  if (!lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) return
+  if (!lookAt(path)?.isSymbolicLink()) return
   throw new UsageError(`${path} is a link, where Signalbox keeps a file of its own. See where it points, then remove it.`)
 }
 

@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util'
 import { UsageError } from '../kernel/error.ts'
 import { Shim } from '../surfaces/shim.ts'
 import { loadConfig } from './config.ts'
+import { leadsElsewhere, tokenOf, urlOf } from './given.ts'
 import { ensurePrivateFolder, ownerTokenPath, readSecret, socketToTrust } from './home.ts'
 
 export const MCP_HELP = `signalbox mcp: speak MCP on stdin and stdout, for clients that start their servers.
@@ -56,10 +57,11 @@ export async function mcpCommand(args: string[]): Promise<void> {
 }
 
 function token(home: string): string {
-  const { SIGNALBOX_TOKEN, SIGNALBOX_TOKEN_FILE: file } = process.env
-  const found = SIGNALBOX_TOKEN || readSecret(file || ownerTokenPath(home))
-  // An agent whose token is gone has ended; with the owner's it would become the owner.
-  if (!found && file) throw new UsageError(`There is no token in ${file}, which SIGNALBOX_TOKEN_FILE names.`)
+  const given = tokenOf(process.env)
+  const url = urlOf(process.env)
+  const elsewhere = given && url ? leadsElsewhere(url, home) : undefined
+  if (elsewhere) throw new UsageError(`${elsewhere.message} ${elsewhere.hint}`)
+  const found = given ?? readSecret(ownerTokenPath(home))
   if (!found)
     throw new UsageError(`There is no token: set SIGNALBOX_TOKEN, or start the daemon once so that it writes ${ownerTokenPath(home)}.`)
   return found

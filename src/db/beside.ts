@@ -2,12 +2,14 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import type { KnownValues } from '../kernel/capability.ts'
 import { refuse } from '../kernel/error.ts'
 
 export interface LongJob {
   task: 'check' | 'backup'
   path: string
   target?: string
+  values?: KnownValues
 }
 
 export type LongAnswer = { value: unknown } | { error: string }

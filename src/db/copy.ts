@@ -1,8 +1,9 @@
 import { createHash, type Hash } from 'node:crypto'
 import { UsageError } from '../kernel/error.ts'
 import { CopySource, knownMigrations, listed, quoted, type SourceTable, type Value } from './copy-source.ts'
-import { CopyTarget, type TargetColumn } from './copy-target.ts'
+import { CopyTarget, type TargetColumn, withoutPassword } from './copy-target.ts'
 import type { NamedMigrations } from './migrate.ts'
+import { markMoved } from './moved.ts'
 import { beginGeneration, openPostgres } from './postgres.ts'
 
 export interface CopyOptions {
@@ -34,12 +35,13 @@ export function planCopy(options: CopyOptions): Promise<PlannedTable[]> {
   return withBoth(options, async (source) => source.tables.map(({ name, rows }) => ({ table: name, rows })))
 }
 
-/** In one transaction: whatever ends it early leaves the target without a row, and it can be repeated. */
+/** In one transaction: whatever ends it early leaves the target without a row, and it can be repeated. The source is marked as moved. */
 export function copyToPostgres(options: CopyOptions): Promise<CopiedTable[]> {
   return withBoth(options, async (source, target) => {
     await (await openPostgres({ url: options.target, migrations: options.migrations })).close()
     await target.client.query('BEGIN ISOLATION LEVEL READ COMMITTED')
     const copied = await fill(source, target, options.onTable)
+    markMoved(options.source, withoutPassword(options.target))
     await commit(target)
     return copied
   })

@@ -14,7 +14,7 @@ export interface EffectRow {
   state: EffectState
   attempts: number
   max_attempts: number
-  /** Database time, like every time here: a daemon's clock may jump. 0 when it waits for no time. */
+  /** By the clock of the engine, like every time here. 0 when it waits for no time. */
   run_at: number
   owner: string | null
   /** Grows with every claim: a late writer with an older one is refused. */
@@ -38,14 +38,14 @@ export interface EffectTables {
  */
 export function heldInLine({ nowMs }: EngineFacts): RawBuilder<boolean> {
   return sql<boolean>`(e.state = 'waiting' AND EXISTS (SELECT 1 FROM effects AS o WHERE o.queue = e.queue AND o.id <> e.id
-    AND (o.state = 'running' OR (o.state = 'waiting' AND (o.attempts > 0 OR o.run_at <= ${sql.raw(nowMs)})
+    AND (o.state = 'running' OR (o.state = 'waiting' AND (o.attempts > 0 OR o.run_at <= ${nowMs()})
       AND (o.created_at, o.id) < (e.created_at, e.id)))))`
 }
 
 /** The rows are the truth about every effect on either engine; drivers decide only when to look at them. */
 export function effectStore(tx: Tx, facts: EngineFacts) {
   const db = tables<EffectTables>(tx)
-  const now = sql.raw(facts.nowMs) as RawBuilder<number>
+  const now = facts.nowMs()
   const soon = (ms: number) => sql<number>`${now} + ${ms}`
   const ripe = sql<boolean>`((e.state = 'waiting' AND e.run_at <= ${now}) OR (e.state = 'running' AND e.lease_until < ${now}))`
   const held = heldInLine(facts)

@@ -1,4 +1,6 @@
+import { type RawBuilder, sql } from 'kysely'
 import type { ColumnTypes } from '../kernel/capability.ts'
+import { now } from '../kernel/clock.ts'
 import type { Cursor } from '../kernel/event.ts'
 import type { Ledger } from '../kernel/log.ts'
 import type { Storage } from '../kernel/storage.ts'
@@ -11,16 +13,39 @@ export interface EngineFacts {
   shared: boolean
   types: ColumnTypes
   beginMigration: string
-  /** The database's own clock, in milliseconds. */
-  nowMs: string
+  /** In milliseconds: the clock of the server, which those who share it have in common; the process's own where nobody does. */
+  nowMs(): RawBuilder<number>
+}
+
+const quoted = (values: readonly string[]) => values.map((value) => `'${value}'`).join(', ')
+
+/** SQLite adds a constraint to a table only by making it anew, and would then refuse the rows that are in it. */
+function knownByTrigger(table: string, column: string, values: readonly string[]): string[] {
+  return [`INSERT`, `UPDATE OF ${column}`].flatMap((event) => {
+    const name = `${table}_${column}_known_${event.split(' ')[0]?.toLowerCase()}`
+    return [
+      `DROP TRIGGER IF EXISTS ${name}`,
+      `CREATE TRIGGER ${name} BEFORE ${event} ON ${table} WHEN NEW.${column} NOT IN (${quoted(values)})
+        BEGIN SELECT RAISE(ABORT, '${table}.${column}: not a known value'); END`,
+    ]
+  })
+}
+
+/** NOT VALID: rows that are there are not looked at. */
+function knownByConstraint(table: string, column: string, values: readonly string[]): string[] {
+  const name = `${table}_${column}_known`
+  return [
+    `ALTER TABLE ${table} DROP CONSTRAINT IF EXISTS ${name}`,
+    `ALTER TABLE ${table} ADD CONSTRAINT ${name} CHECK (${column} IN (${quoted(values)})) NOT VALID`,
+  ]
 }
 
 export const SQLITE: EngineFacts = {
   name: 'sqlite',
   shared: false,
-  types: { int: 'INTEGER', text: 'TEXT', identity: 'INTEGER PRIMARY KEY', strict: 'STRICT', commitOrder: '' },
+  types: { int: 'INTEGER', text: 'TEXT', identity: 'INTEGER PRIMARY KEY', strict: 'STRICT', commitOrder: '', known: knownByTrigger },
   beginMigration: 'BEGIN IMMEDIATE',
-  nowMs: `CAST(unixepoch('subsec') * 1000 AS INTEGER)`,
+  nowMs: () => sql<number>`${now()}`,
 }
 
 export const POSTGRES: EngineFacts = {
@@ -33,9 +58,10 @@ export const POSTGRES: EngineFacts = {
     strict: '',
     // An identity column is not commit order: a reader could skip a late commit.
     commitOrder: 'generation BIGINT NOT NULL DEFAULT 1, xid xid8 NOT NULL DEFAULT pg_current_xact_id(),',
+    known: knownByConstraint,
   },
   beginMigration: 'BEGIN',
-  nowMs: 'CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)',
+  nowMs: () => sql<number>`CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)`,
 }
 
 export interface Engine extends Storage {

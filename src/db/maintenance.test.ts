@@ -1,7 +1,8 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, watch, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { DatabaseSync } from '@photostructure/sqlite'
 import { describe, expect } from 'vitest'
+import { capabilities } from '../capabilities/index.ts'
 import { type TestApp, test } from '../testing/app.ts'
 import { backupFile, checkFile, restoreFile } from './maintenance.ts'
 
@@ -10,12 +11,13 @@ const notes = async (app: TestApp, task: { id: string }) =>
   (await app.owner.call('task_get', { task_id: task.id })).task.note_count as number
 const note = (app: TestApp, task: { id: string }) => app.owner.call('task_note', { task_id: task.id, body: 'x' })
 const STAMP = '20260101'
+const migrations = capabilities.map((c) => ({ owner: c.name, migrations: c.migrations ?? [] }))
 
 /** Stops the daemon, puts the backup in place, starts it again. */
 async function restore(app: TestApp, source: string, stamp = STAMP): Promise<string | undefined> {
   let aside: string | undefined
   await app.reopen(() => {
-    aside = restoreFile(database(app), source, stamp)
+    aside = restoreFile(database(app), source, stamp, migrations)
   })
   return aside
 }
@@ -70,6 +72,55 @@ describe('restore', () => {
     expect(statSync(database(app)).mode & 0o777).toBe(0o600)
     await note(app, task)
     expect(await notes(app, task)).toBe(2)
+  })
+
+  test('[D19] what the program could not go on with is refused before anything is replaced, and nothing is left behind', async ({
+    app,
+  }) => {
+    const task = await app.task()
+    const backup = join(app.folder, 'backup.db')
+    const spoilt = (name: string, statement: string) => {
+      const path = join(app.folder, name)
+      copyFileSync(backup, path)
+      const db = new DatabaseSync(path)
+      db.exec(`PRAGMA foreign_keys = OFF; ${statement}`)
+      db.close()
+      return path
+    }
+    await app.app.engine.backup(backup)
+    await note(app, task)
+    const newer = spoilt('newer.db', `INSERT INTO migrations (name, at) VALUES ('task/099-later', 0)`)
+    const gap = spoilt('gap.db', `DELETE FROM migrations WHERE name = 'task/001-tasks'`)
+    const noTable = spoilt('no-table.db', 'DROP TABLE task_notes')
+    const noColumn = spoilt('no-column.db', 'ALTER TABLE task_notes DROP COLUMN body')
+    await app.reopen(() => {
+      const before = readdirSync(app.folder).sort()
+      const restoring = (source: string) => () => restoreFile(database(app), source, STAMP, migrations)
+      expect(restoring(newer)).toThrow(/newer Signalbox.*task\/099-later/)
+      expect(restoring(gap)).toThrow(/task\/001-tasks/)
+      expect(restoring(noTable)).toThrow(/task_notes/)
+      expect(restoring(noColumn)).toThrow(/task_notes\.body/)
+      expect(readdirSync(app.folder).sort()).toEqual(before)
+    })
+    expect(await notes(app, task)).toBe(1)
+  })
+
+  test('[D19] what a restore left that was killed is removed by the next one; nothing of it is ever readable by others', async ({
+    app,
+  }) => {
+    const backup = join(app.folder, 'backup.db')
+    await app.app.engine.backup(backup)
+    writeFileSync(`${database(app)}.restoring-1`, 'half')
+    writeFileSync(`${database(app)}.restoring-1.partial-1`, 'half')
+    const modes: number[] = []
+    const watcher = watch(app.folder, (_event, name) => {
+      const found = name?.includes('restoring') ? statSync(join(app.folder, name), { throwIfNoEntry: false }) : undefined
+      if (found) modes.push(found.mode & 0o777)
+    })
+    await restore(app, backup)
+    watcher.close()
+    expect(readdirSync(app.folder).filter((name) => /restoring|partial/.test(name))).toEqual([])
+    expect(modes.filter((mode) => mode !== 0o600)).toEqual([])
   })
 
   test('[D20] cursors from before it are recognised: those the backup knew go on, later ones go to the end, none skips', async ({
@@ -127,9 +178,9 @@ describe('restore', () => {
     foreign.exec('CREATE TABLE recipes (name TEXT)')
     foreign.close()
     const before = readdirSync(app.folder).toSorted()
-    expect(() => restoreFile(database(app), bad, STAMP)).toThrow('damaged')
-    expect(() => restoreFile(database(app), join(app.folder, 'foreign.db'), STAMP)).toThrow('not a Signalbox database')
-    expect(() => restoreFile(database(app), join(app.folder, 'none.db'), STAMP)).toThrow()
+    expect(() => restoreFile(database(app), bad, STAMP, migrations)).toThrow('damaged')
+    expect(() => restoreFile(database(app), join(app.folder, 'foreign.db'), STAMP, migrations)).toThrow('not a Signalbox database')
+    expect(() => restoreFile(database(app), join(app.folder, 'none.db'), STAMP, migrations)).toThrow()
     expect(readdirSync(app.folder).toSorted()).toEqual(before)
   })
 
@@ -141,7 +192,7 @@ describe('restore', () => {
     let aside: string | undefined
     await app.reopen(() => {
       writeFileSync(database(app), garbage)
-      aside = restoreFile(database(app), backup, STAMP)
+      aside = restoreFile(database(app), backup, STAMP, migrations)
     })
     expect(await notes(app, task)).toBe(0)
     expect(readFileSync(aside as string).equals(garbage)).toBe(true)
@@ -169,7 +220,7 @@ describe('restore', () => {
     const backup = join(app.folder, 'backup.db')
     await app.app.engine.backup(backup)
     const fresh = join(app.folder, 'fresh.db')
-    expect(restoreFile(fresh, backup, STAMP)).toBeUndefined()
+    expect(restoreFile(fresh, backup, STAMP, migrations)).toBeUndefined()
     expect(checkFile(fresh)).toEqual({ ok: true, problems: [] })
   })
 })

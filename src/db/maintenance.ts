@@ -1,8 +1,12 @@
-import { chmodSync, closeSync, existsSync, fsyncSync, linkSync, openSync, renameSync, rmSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { closeSync, existsSync, fsyncSync, linkSync, openSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import type { KnownValues } from '../kernel/capability.ts'
 import { type CheckResult, generationStart } from './engine.ts'
+import { refuseUnfit } from './fit.ts'
+import type { NamedMigrations } from './migrate.ts'
 import { APPLICATION_ID, damaged } from './sqlite.ts'
 import { Connection } from './sqlite-connection.ts'
+import { looksForStrangeValues } from './values.ts'
 
 /** Reads every page and index. Never writes. */
 export function checkFile(path: string): CheckResult {
@@ -38,16 +42,29 @@ function orphans({ raw }: Connection): string[] {
   return found.map((row) => `a row of ${row.table} points to a ${row.parent} that is not there`)
 }
 
+/** Of a sound file. One that an older Signalbox wrote may not have the column yet. */
+export function strangeValuesIn(path: string, values: KnownValues): string[] {
+  const connection = new Connection(path, { readOnly: true })
+  try {
+    const has = connection.raw.prepare('SELECT count(*) AS n FROM pragma_table_info(?) WHERE name = ?')
+    const looks = looksForStrangeValues(values).filter(({ table, column }) => Number(has.get(table, column)?.n) > 0)
+    return looks.flatMap(({ sql, problems }) => problems(connection.raw.prepare(sql).all()))
+  } finally {
+    connection.close()
+  }
+}
+
 /** A consistent copy, also while the daemon writes. It appears under its name only when it is whole and on disk. */
 export function backupFile(path: string, target: string): void {
   if (!existsSync(path)) throw new Error(`There is no database at ${path}.`)
   if (existsSync(target)) throw new Error(`${target} is already there; a backup never overwrites.`)
   const partial = `${target}.partial-${process.pid}`
   rmSync(partial, { force: true })
+  // Empty it is taken, and never readable by others.
+  closeSync(openSync(partial, 'wx', 0o600))
   const connection = new Connection(path, { readOnly: true })
   try {
     connection.raw.prepare('VACUUM INTO ?').run(partial)
-    chmodSync(partial, 0o600)
     syncToDisk(partial)
     renameSync(partial, target)
     syncToDisk(dirname(target))
@@ -59,22 +76,35 @@ export function backupFile(path: string, target: string): void {
   }
 }
 
-/** The caller holds the daemon's lock. What was there before is moved aside, never deleted. Returns where. */
-export function restoreFile(path: string, source: string, stamp: string): string | undefined {
+/**
+ * The caller holds the daemon's lock. What was there before is moved aside, never deleted. Returns where. A source that this program could
+ * not go on with is refused before anything is touched, and whatever ends it early leaves no half of it.
+ */
+export function restoreFile(path: string, source: string, stamp: string, migrations: NamedMigrations[]): string | undefined {
   const check = checkFile(source)
   if (!check.ok) throw damaged(source, new Error(check.problems.join('; ')))
-  const staged = `${path}.restoring-${process.pid}`
-  rmSync(staged, { force: true })
-  backupFile(source, staged)
-  beginGeneration(staged, path)
-  let aside: string | undefined
-  if (existsSync(path)) {
-    aside = unused(`${path}.before-restore-${stamp}`)
-    keepAs(aside, path)
+  refuseUnfit(source, migrations)
+  removeStaged(path)
+  try {
+    const staged = `${path}${STAGED}${process.pid}`
+    backupFile(source, staged)
+    beginGeneration(staged, path)
+    const aside = existsSync(path) ? unused(`${path}.before-restore-${stamp}`) : undefined
+    if (aside) keepAs(aside, path)
+    renameSync(staged, path)
+    syncToDisk(dirname(path))
+    return aside
+  } finally {
+    removeStaged(path)
   }
-  renameSync(staged, path)
-  syncToDisk(dirname(path))
-  return aside
+}
+
+const STAGED = '.restoring-'
+
+/** Also of a restore that was killed; the lock says that nobody is at it now. */
+function removeStaged(path: string): void {
+  const begin = basename(path) + STAGED
+  for (const name of readdirSync(dirname(path))) if (name.startsWith(begin)) rmSync(join(dirname(path), name), { force: true })
 }
 
 /** Under a second name, so that the restored file takes the first one in a single step: at no instant is there none. */

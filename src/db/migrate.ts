@@ -1,4 +1,4 @@
-import type { Migration } from '../kernel/capability.ts'
+import type { KnownValues, Migration } from '../kernel/capability.ts'
 import { UsageError } from '../kernel/error.ts'
 import type { EngineFacts } from './engine.ts'
 
@@ -12,6 +12,8 @@ export interface MigrationConnection {
 export interface NamedMigrations {
   owner: string
   migrations: Migration[]
+  /** Of its tables: what a check finds known. */
+  values?: KnownValues | undefined
 }
 
 /** `<owner>/<position>-<name>`: the position is part of the name, so a reordered list is seen, not silently skipped. */

@@ -390,7 +390,7 @@ describe('cursors', () => {
       const [verb, name = ''] = step.split(' ')
       if (verb === 'note') await note(app, task)
       else if (verb === 'keep') backupFile(move.source, at(name))
-      else await app.reopen(() => void restoreFile(move.source, at(name), 'x'))
+      else await app.reopen(() => void restoreFile(move.source, at(name), 'x', migrations))
     }
     return app
   }

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import pg from 'pg'
+import type { KnownValues } from '../kernel/capability.ts'
 import { Collision, TransientFault, UncertainFault, UsageError } from '../kernel/error.ts'
 import type { Ledger } from '../kernel/log.ts'
 import type { Tx } from '../kernel/storage.ts'
@@ -13,6 +14,7 @@ import { builderOn, exactNumbers, PatientlyQueued, PostgresConnection, translate
 import { postgresLedger, postgresRows } from './postgres-ledger.ts'
 import type { RowOrder } from './row-order.ts'
 import { asTx, tables } from './tables.ts'
+import { knownValues, looksForStrangeValues } from './values.ts'
 
 /** Any number that nobody else uses: daemons that start together migrate one after the other. */
 const MIGRATION_LOCK = 7_283_901
@@ -49,7 +51,7 @@ export async function openPostgres({ url, migrations, idleInTransactionMs = 10_0
   // A migration may take as long as it takes.
   const unlimited = { ...settings, statement_timeout: 0, query_timeout: 0 } as pg.ClientConfig
   const generation = await prepare(new PatientlyQueued(unlimited), migrations, url)
-  const engine = new PostgresEngine(settings, generation)
+  const engine = new PostgresEngine(settings, generation, knownValues(migrations))
   await Promise.all([engine.measure(), engine.listening()])
   return engine
 }
@@ -60,6 +62,7 @@ class PostgresEngine implements Engine {
   readonly ledger: Ledger
   readonly order: RowOrder
   readonly generation: number
+  readonly #values: KnownValues
   readonly #reading: pg.Pool
   readonly #writing: pg.Pool
   readonly #bell: Bell
@@ -67,7 +70,8 @@ class PostgresEngine implements Engine {
   #calls = 0
   #size = 0
 
-  constructor(settings: pg.PoolConfig, generation: number) {
+  constructor(settings: pg.PoolConfig, generation: number, values: KnownValues) {
+    this.#values = values
     // Two pools: a burst of writes can never keep a read, and so health, from being answered.
     this.#reading = new pg.Pool({ ...settings, max: READERS })
     this.#writing = new pg.Pool({ ...settings, max: WRITERS })
@@ -199,8 +203,9 @@ class PostgresEngine implements Engine {
   }
 
   async check(): Promise<CheckResult> {
-    await this.#reading.query('SELECT 1')
-    return { ok: true, problems: [] }
+    const problems: string[] = []
+    for (const look of looksForStrangeValues(this.#values)) problems.push(...look.problems((await this.#reading.query(look.sql)).rows))
+    return { ok: problems.length === 0, problems }
   }
 
   backup(): Promise<void> {

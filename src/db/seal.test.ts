@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, vi } from 'vitest'
+import { capabilities } from '../capabilities/index.ts'
 import type { Storage } from '../kernel/storage.ts'
 import { type TestApp, test } from '../testing/app.ts'
 import { auditRows } from '../testing/probe.ts'
@@ -9,6 +10,8 @@ import { until } from '../testing/signals.ts'
 import { backupFile, restoreFile } from './maintenance.ts'
 import { sealStore } from './seal-store.ts'
 import { Sealer } from './sealer.ts'
+
+const MIGRATIONS = capabilities.map((c) => ({ owner: c.name, migrations: c.migrations ?? [] }))
 
 const create = (app: TestApp, name = 'Web') => app.owner.call('project_create', { name })
 const head = async (app: TestApp) => (await app.owner.call('audit_verify')).head as string
@@ -99,7 +102,7 @@ describe('a restored backup', () => {
     await create(app, 'after')
     await app.reopen()
     const late = await head(app)
-    await app.reopen(() => void restoreFile(app.database, backup, '20260101'))
+    await app.reopen(() => void restoreFile(app.database, backup, '20260101', MIGRATIONS))
     expect(await app.owner.call('audit_verify', { expect: early })).toMatchObject({ ok: true, expected: 'found' })
     expect(await app.owner.call('audit_verify', { expect: late })).toMatchObject({ ok: false, first_bad: null, expected: 'cut' })
     await create(app, 'again')

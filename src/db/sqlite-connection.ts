@@ -11,7 +11,7 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely'
-import { Refusal, refuse, TransientFault } from '../kernel/error.ts'
+import { type ErrorBody, Refusal, TransientFault } from '../kernel/error.ts'
 import { Changes, writtenBy } from './changes.ts'
 
 const MAX_STATEMENTS = 500
@@ -29,6 +29,8 @@ export class Connection implements DatabaseConnection {
   readonly changes = new Changes()
   /** Told when a page cannot be read: whoever asks for health must hear of it too. */
   onDamage: ((error: DamagedDatabase) => void) | undefined
+  /** Told when the disk takes no write, though it is not full: that passes only when somebody mends it. */
+  onUnwritable: ((why: string) => void) | undefined
   readonly #statements = new Map<string, Prepared>()
 
   constructor(path: string, options: { readOnly?: boolean } = {}) {
@@ -90,6 +92,7 @@ export class Connection implements DatabaseConnection {
 
   #told(error: unknown): unknown {
     if (error instanceof DamagedDatabase) this.onDamage?.(error)
+    if (error instanceof UnwritableDatabase) this.onUnwritable?.(error.body.message)
     return error
   }
 
@@ -156,12 +159,11 @@ export function translated(error: unknown): unknown {
     case LOCKED:
       return new TransientFault(error)
     case FULL:
+      return new Refusal(unwritten(error as Error))
     case READONLY:
     case IOERR:
     case CANTOPEN:
-      return refuse('STORAGE_FULL', `The database cannot be written: ${(error as Error).message}. Nothing was written.`, {
-        hint: 'Free some space on the disk of $SIGNALBOX_HOME, or make it writable; Signalbox goes on by itself.',
-      })
+      return new UnwritableDatabase(unwritten(error as Error))
     case CORRUPT:
     case NOTADB:
       return new DamagedDatabase(error as Error)
@@ -169,6 +171,16 @@ export function translated(error: unknown): unknown {
       return error
   }
 }
+
+function unwritten({ message }: Error): ErrorBody {
+  return {
+    code: 'STORAGE_FULL',
+    message: `The database cannot be written: ${message}. Nothing was written.`,
+    hint: 'Free some space on the disk of $SIGNALBOX_HOME, or make it writable; Signalbox goes on by itself.',
+  }
+}
+
+class UnwritableDatabase extends Refusal {}
 
 export class DamagedDatabase extends Refusal {
   override readonly cause: Error

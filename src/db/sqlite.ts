@@ -1,4 +1,6 @@
-import { chmodSync, statSync } from 'node:fs'
+import { accessSync, chmodSync, constants, statSync } from 'node:fs'
+import { sql } from 'kysely'
+import type { KnownValues } from '../kernel/capability.ts'
 import { UsageError } from '../kernel/error.ts'
 import type { Ledger } from '../kernel/log.ts'
 import type { Tx } from '../kernel/storage.ts'
@@ -7,14 +9,20 @@ import { coreMigrations } from './core.ts'
 import { type CheckResult, type Engine, SQLITE } from './engine.ts'
 import { createLedger, sqliteOrder } from './ledger.ts'
 import { type MigrationConnection, migrate, type NamedMigrations } from './migrate.ts'
+import { refuseMoved } from './moved.ts'
 import { sqliteRows } from './row-order.ts'
 import { builderOn, Connection, DamagedDatabase, translated } from './sqlite-connection.ts'
-import { asTx } from './tables.ts'
+import { asTx, tables } from './tables.ts'
+import { knownValues } from './values.ts'
 import { inspectWal } from './wal.ts'
 import { Writer } from './writer.ts'
 
 /** "SBOX": how we know a file of ours from somebody else's database. */
 export const APPLICATION_ID = 0x53424f58
+
+/** What every file has before its first migration. */
+export const OWN_TABLES = `CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY NOT NULL, at INTEGER NOT NULL) STRICT;
+  CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) STRICT;`
 
 export interface SqliteOptions {
   path: string
@@ -22,12 +30,13 @@ export interface SqliteOptions {
 }
 
 export async function openSqlite({ path, migrations }: SqliteOptions): Promise<Engine> {
+  refuseMoved(path)
   const unclean = inspectWal(`${path}-wal`)
   const writing = openForWriting(path)
   try {
     await migrate(migrationConnection(writing), SQLITE, [{ owner: 'core', migrations: coreMigrations }, ...migrations])
     const generation = Number(writing.raw.prepare(`SELECT value FROM meta WHERE name = 'generation'`).get()?.value ?? 1)
-    return new SqliteEngine(path, writing, generation, unclean ? [recovered(writing, unclean.droppedBytes)] : [])
+    return new SqliteEngine(path, writing, generation, knownValues(migrations), unclean ? [recovered(writing, unclean.droppedBytes)] : [])
   } catch (error) {
     writing.close()
     throw isDamage(error) ? damaged(path, error as Error) : error
@@ -40,33 +49,64 @@ class SqliteEngine implements Engine {
   readonly ledger: Ledger
   readonly order = sqliteRows
   readonly generation: number
-  readonly notices: string[]
   readonly #path: string
+  readonly #values: KnownValues
   readonly #writing: Connection
   readonly #reading: Connection
   readonly #writer: Writer
   readonly #beside = new Beside()
   #checking: Promise<CheckResult> | undefined
+  readonly #notices: string[]
   #damaged = false
+  /** Why the disk took no write, and how many commits there were by then: with the next one it has passed. */
+  #refused: { why: string; commits: number } | undefined
+  #probing = false
 
-  constructor(path: string, writing: Connection, generation: number, notices: string[]) {
+  constructor(path: string, writing: Connection, generation: number, values: KnownValues, notices: string[]) {
     this.#path = path
+    this.#values = values
     this.#writing = writing
     this.#reading = new Connection(path, { readOnly: true })
     this.#writer = new Writer(writing)
     this.view = asTx(builderOn(this.#reading))
     this.generation = generation
     this.ledger = createLedger(sqliteOrder(generation))
-    this.notices = notices
+    this.#notices = notices
+    writing.onUnwritable = (why) => {
+      this.#refused = { why, commits: this.#writer.commits }
+    }
     for (const connection of [this.#reading, writing]) connection.onDamage = (error) => this.#noticeDamage(error)
   }
 
   get sound(): boolean {
-    return !this.#damaged
+    return !this.#damaged && this.#unwritable() === undefined
+  }
+
+  get notices(): string[] {
+    const unwritable = this.#unwritable()
+    return unwritable ? [...this.#notices, unwritable] : this.#notices
+  }
+
+  #unwritable(): string | undefined {
+    if (this.#refused?.commits !== this.#writer.commits) this.#refused = undefined
+    if (this.#refused) this.#tryToWrite()
+    return this.#refused?.why ?? readOnly(this.#path)
+  }
+
+  /** Whoever asks for health may be the only one left who asks for anything. */
+  #tryToWrite(): void {
+    if (this.#probing) return
+    this.#probing = true
+    const touch = async (tx: Tx) => void (await sql`UPDATE meta SET value = value WHERE name = 'generation'`.execute(tables(tx)))
+    void this.write(touch)
+      .catch(() => {})
+      .finally(() => {
+        this.#probing = false
+      })
   }
 
   #noticeDamage(error: DamagedDatabase): void {
-    if (!this.#damaged) this.notices.push(`${error.body.message} ${error.body.hint}`)
+    if (!this.#damaged) this.#notices.push(`${error.body.message} ${error.body.hint}`)
     this.#damaged = true
   }
 
@@ -85,7 +125,7 @@ class SqliteEngine implements Engine {
 
   /** One at a time, shared by all who ask: a storm of them must not read the whole file once for each. */
   check(): Promise<CheckResult> {
-    this.#checking ??= this.#beside.run<CheckResult>({ task: 'check', path: this.#path }).finally(() => {
+    this.#checking ??= this.#beside.run<CheckResult>({ task: 'check', path: this.#path, values: this.#values }).finally(() => {
       this.#checking = undefined
     })
     return this.#checking
@@ -117,8 +157,7 @@ function openForWriting(path: string): Connection {
       throw new UsageError(`${path} is a database of another program; Signalbox leaves it alone. Choose another path.`)
     chmodSync(path, 0o600)
     connection.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA application_id = ${APPLICATION_ID};`)
-    connection.exec(`CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY NOT NULL, at INTEGER NOT NULL) STRICT;
-      CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) STRICT;
+    connection.exec(`${OWN_TABLES}
       INSERT INTO meta (name, value) VALUES ('generation', '1') ON CONFLICT DO NOTHING;`)
     return connection
   } catch (error) {
@@ -176,6 +215,16 @@ export function damaged(path: string, error: Error): Error {
     `${path} is damaged: ${cause.message}. The file was left as it is. Look at it with "signalbox db check", go back to a backup with "signalbox db restore <file>".`,
     { cause },
   )
+}
+
+/** Told by the file system before anybody has tried. */
+function readOnly(path: string): string | undefined {
+  try {
+    accessSync(path, constants.W_OK)
+    return undefined
+  } catch (error) {
+    return `The database cannot be written: ${(error as Error).message}.`
+  }
 }
 
 function sizeOf(path: string): number {

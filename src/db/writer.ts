@@ -28,6 +28,8 @@ export class Writer {
   #running: Promise<void> | undefined
   #closed = false
   batches = 0
+  /** Those in which every job succeeded. */
+  commits = 0
   calls = 0
 
   readonly #slowestJobMs: number
@@ -81,6 +83,7 @@ export class Writer {
       return
     }
     this.batches++
+    if (outcomes.every((outcome) => 'value' in outcome)) this.commits++
     this.calls += batch.length
     for (const [i, job] of batch.entries()) settle(job, outcomes[i] as Outcome)
   }

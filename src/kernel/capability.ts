@@ -18,6 +18,8 @@ export interface ColumnTypes {
   strict: string
   /** A column of `events` that keeps the order of commits, where the growing key does not. */
   commitOrder: string
+  /** Statements that let only these values into a column from now on. What is there already stays, and can be put right. */
+  known(table: string, column: string, values: readonly string[]): string[]
 }
 
 /** Applied once, in order, each in its own transaction. Never edited after it landed; add another. */
@@ -50,10 +52,14 @@ export interface Prompt {
   text(principal: Principal): string
 }
 
+export type KnownValues = Record<string, Record<string, readonly string[]>>
+
 export interface Capability {
   name: string
   tools: Tool[]
   migrations?: Migration[]
+  /** By table and column: every value that the program knows. A check looks for others; a migration keeps them out. */
+  values?: KnownValues
   things?: Thing[]
   events?: EventType[]
   effects?: EffectType[]

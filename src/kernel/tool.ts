@@ -5,6 +5,7 @@ import type { Cursor, EventFilter, LoggedEvent, NewEvent } from './event.ts'
 import { type Places, placesOf } from './id.ts'
 import type { Principal, Profile } from './policy.ts'
 import type { Tx } from './storage.ts'
+import { isList, UNREADABLE, Unreadable } from './unreadable.ts'
 
 export type Impact = 'read' | 'write' | 'destructive'
 
@@ -151,6 +152,7 @@ export function defineTool<const N extends string, I extends z.ZodObject, O exte
   const tool = declaration as unknown as TypedTool<N, I, O>
   const writes = tool.run !== undefined
   if (writes === (tool.impact === 'read')) throw new Error(`${tool.name}: a transaction writes, a look or a watch reads`)
+  if (tool.look && isList(tool.output)) Object.assign(tool, { output: tool.output.extend({ [UNREADABLE]: Unreadable }) })
   onDemand(tool, 'inputJson', () => {
     const json = jsonSchema(tool.input)
     return writes ? { ...json, properties: { ...(json.properties as object), idempotency_key: KEY_JSON } } : json

@@ -41,7 +41,7 @@ export class TestDaemon {
   }
 
   get env(): Record<string, string> {
-    const { SIGNALBOX_TOKEN: _, ...rest } = process.env as Record<string, string>
+    const { SIGNALBOX_TOKEN: _, SIGNALBOX_TOKEN_FILE: __, SIGNALBOX_URL: ___, ...rest } = process.env as Record<string, string>
     return {
       ...rest,
       SIGNALBOX_HOME: this.home,

@@ -169,7 +169,7 @@ export async function leaveCutOff(app: TestApp, effect: Wanted, more: Partial<Ef
     await tables<EffectTables>(tx)
       .updateTable('effects')
       .set({ state: 'running', owner: 'a daemon that is gone', epoch: 1, attempts: 1, ...more })
-      .set({ lease_until: sql<number>`${sql.raw(engine.facts.nowMs)} + 600000` })
+      .set({ lease_until: sql<number>`${engine.facts.nowMs()} + 600000` })
       .where('id', '=', id)
       .execute()
   })

@@ -4,6 +4,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { DatabaseSync } from '@photostructure/sqlite'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { command } from '../../src/daemon/cli-command.ts'
 import { BIN, TestDaemon } from '../../src/testing/daemon.ts'
@@ -200,6 +201,20 @@ describe('signalbox db', () => {
       cursor = answer.cursor
     }
   }
+
+  test('[D22] `db check` names values that nobody knows, and ends with 1', async () => {
+    const file = join(daemon.home, 'strange.db')
+    await daemon.call('task_create', { title: 'strange' })
+    expect(await daemon.cli(['db', 'backup', file])).toMatchObject({ code: 0 })
+    const strange = new DatabaseSync(file)
+    strange.exec(`DROP TRIGGER IF EXISTS tasks_status_known_update; UPDATE tasks SET status = 'weird'`)
+    strange.close()
+    const { code, stdout } = await daemon.cli(['db', 'check', file])
+    expect([code, stdout]).toEqual([
+      1,
+      expect.stringMatching(/is whole.*\n {2}tasks\.status: .* "weird", which this Signalbox does not know/),
+    ])
+  })
 
   test('[E7] backup while it runs, check, restore: what came later is gone, is kept aside, and old cursors still work', async () => {
     const kept = await daemon.call('task_create', { title: 'kept' })

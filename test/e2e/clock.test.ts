@@ -1,5 +1,7 @@
+import { rmSync } from 'node:fs'
 import { afterEach, describe, expect, test } from 'vitest'
 import { type DaemonOptions, TestDaemon } from '../../src/testing/daemon.ts'
+import { repository } from '../chaos/kill-runs.ts'
 import { fakeClock } from './fake-clock.ts'
 import { databaseOf, leftOut, Mcp, rows, Stream, send, until, waiting } from './support.ts'
 
@@ -34,13 +36,16 @@ async function clockOf(daemon: TestDaemon): Promise<number> {
   return Date.parse((await daemon.call('decision_log', { title: 'x', body: 'x' })).timestamp)
 }
 
+const scriptOf = (steps: unknown[]) => `\`\`\`signalbox\n${JSON.stringify(steps)}\n\`\`\`\n`
+
 // biome-ignore lint/suspicious/noExplicitAny: tests read the answer's fields by name
 const note = (daemon: TestDaemon, task_id: string): Promise<any> => daemon.call('task_note', { task_id, body: 'x' })
 
 describe.skipIf(leftOut('faketime', '[F22] clock jumps'))('[F22] the clock jumps', () => {
   test.each([
     ['an hour forward', '+3600', HOUR],
-    ['an hour back', '-3600', -HOUR],
+    // Its own clock goes on, at half speed.
+    ['an hour back', '-3600', 0],
   ])('[F22] %s in mid-run: no wait fires early or hangs, streams go on', async (_name, offset, jump) => {
     const { daemon, task_id, set } = await withClock()
     const stream = await Stream.open(daemon)
@@ -77,6 +82,26 @@ describe.skipIf(leftOut('faketime', '[F22] clock jumps'))('[F22] the clock jumps
     expect((await mcp.tool('agent_me')).isError).toBeUndefined()
     expect((await daemon.call('system_health')).uptime_seconds).toBeLessThan(300)
     stream.close()
+  })
+
+  test('[F22] an hour back: what is due in seconds is due in seconds, a back-off as well as the next letter', async () => {
+    const { daemon, set } = await withClock()
+    const repo = repository()
+    cleanup.push(() => rmSync(repo, { recursive: true, force: true }))
+    const settings = { 'runs.back_off_seconds': 3, 'mail.per_minute': 60, 'mail.burst': 1 }
+    for (const [key, value] of Object.entries(settings)) await daemon.call('setting_update', { key, value })
+    await daemon.call('repo_add', { path: repo })
+    const { task_id } = await daemon.call('task_create', { title: 'dies', description: scriptOf([{ exit: { code: 3 } }]) })
+    const { job_id } = await daemon.call('job_submit', { task_id, action: 'start_agent', harness: 'scripted' })
+    const job = async () => (await daemon.call('job_get', { job_id })).job
+    await until(async () => (await job()).not_before !== null && (await job()).state === 'queued', 'it waits for its next life')
+    const letter = (body: string) => daemon.post('mail_send', { to_human: true, subject: 'x', body })
+    expect(await letter('first')).toMatchObject({ ok: true })
+    set('-3600')
+    const began = performance.now()
+    await until(async () => (await job()).lives > 1, 'its second life')
+    await until(async () => (await letter(String(performance.now()))).ok, 'the next letter goes')
+    expect(performance.now() - began).toBeLessThan(30_000)
   })
 
   test('[F22] back and forth: updated_at only ever grows, ids keep sorting, pages skip nothing', async () => {

@@ -209,17 +209,26 @@ describe.skipIf(leftOut('unshare', '[F21] a disk that refuses every write'))('[F
       refuseWrites(daemon.pid)
       const refused = await daemon.post('task_note', { task_id, body: 'x' })
       expect([refused.status, refused.error.code]).toEqual([507, 'STORAGE_FULL'])
-      await stillAnswers(daemon, daemon.token)
+      const healthz = async () => (await send(daemon.url, { path: '/healthz' })).json.ok
+      expect(await healthz()).toBe(false)
+      expect(await daemon.call('system_health')).toMatchObject({ ok: false, notices: [expect.stringContaining('cannot be written')] })
+      expect((await daemon.call('task_list')).tasks).toHaveLength(1)
       const wait = daemon.call('event_wait', { types: ['task.noted'] })
       allowWrites(daemon.pid)
       const so = acknowledged.length
       await until(() => acknowledged.length > so, 'they go on by themselves')
       expect((await wait).code).toBe('EVENTS')
+      expect(await healthz()).toBe(true)
       on = false
       await Promise.all(writers)
       expect(ids().sort()).toEqual([...before, ...acknowledged].sort())
     }
     expect(await daemon.call('system_health', { deep: true })).toMatchObject({ ok: true, notices: [] })
+    // Nobody writes any more: who asks for health is told all the same when it can be written again.
+    refuseWrites(daemon.pid)
+    expect((await daemon.post('task_note', { task_id, body: 'x' })).status).toBe(507)
+    allowWrites(daemon.pid)
+    await until(async () => (await send(daemon.url, { path: '/healthz' })).json.ok, 'health is well again without a write')
     expect(await daemon.end()).toBe(0)
   })
 })

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { TestDaemon } from '../../src/testing/daemon.ts'
@@ -41,6 +41,18 @@ test("[S2] rotating the owner's token replaces the file at once and ends the old
     code: 3,
     stderr: expect.stringContaining('AUTH_STALE_TOKEN'),
   })
+})
+
+test('[S2] the CLI that read the old token just before it was rotated finds the new one, and asks again', async () => {
+  const { token } = await daemon.call('token_rotate', { token_id: owner.token_id })
+  // As it is between the commit and the new file.
+  writeFileSync(join(daemon.home, 'owner.token'), `${owner.token}\n`)
+  writeFileSync(staged(), `${token}\n`, { mode: 0o600 })
+  expect(await daemon.cli(['agent', 'me', '--json'])).toMatchObject({ code: 0, stderr: '' })
+  writeFileSync(staged(), `sbx_person_${'n'.repeat(43)}\n`)
+  expect(await daemon.cli(['agent', 'me'])).toMatchObject({ code: 3, stderr: expect.stringContaining('AUTH_STALE_TOKEN') })
+  rmSync(staged())
+  writeFileSync(join(daemon.home, 'owner.token'), `${token}\n`)
 })
 
 test('[S2] a rotation that crashed before its commit leaves the old token in force, and nothing behind', async () => {

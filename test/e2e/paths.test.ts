@@ -362,6 +362,25 @@ describe('[S17] what lies on disk', () => {
     expect(existsSync(join(place, 'nothing-there'))).toBe(false)
   })
 
+  test('[S17] a state folder that is a file, or cannot be made, is one line and exit code 2', async () => {
+    const file = join(place, 'a-file')
+    writeFileSync(file, 'mine')
+    for (const home of [file, join(file, 'home'), '/proc/no-such-place/home']) {
+      for (const args of [['serve'], ['db', 'backup'], ['db', 'restore', file]]) {
+        const { code, stderr } = await daemon.cli(args, '', { SIGNALBOX_HOME: home, SIGNALBOX_PORT: '1' })
+        expect([args, home, code, stderr.trimEnd().split('\n').length]).toEqual([args, home, 2, 1])
+        expect(stderr).toContain(home)
+        expect(stderr).toContain('SIGNALBOX_HOME')
+      }
+      for (const args of [['task', 'list'], ['status']]) {
+        const { code, stderr } = await daemon.cli(args, '', { SIGNALBOX_HOME: home, SIGNALBOX_PORT: '1' })
+        expect([args, home, [2, 7].includes(code)]).toEqual([args, home, true])
+        expect(stderr).not.toContain('    at ')
+      }
+    }
+    expect(readFileSync(file, 'utf8')).toBe('mine')
+  })
+
   test('[S17] a link where the socket belongs is taken away, not followed', async () => {
     const home = join(place, 'planted-socket')
     const path = socketOf({ home })

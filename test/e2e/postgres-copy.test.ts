@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFileSync, readFileSync } from 'node:fs'
+import { copyFileSync, readFileSync, rmSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest'
@@ -157,7 +157,7 @@ test('[E30] every read answers as before; tokens, keys, cursors, handles and MCP
   expect(copied.stdout).toMatch(/^table +rows {2}hash +equal\n/)
   expect(copied.stdout).toMatch(/^tasks +3 {2}[0-9a-f]{12} {2}yes$/m)
   expect(copied.stdout).toContain(`SIGNALBOX_DATABASE_URL='${url}' signalbox serve`)
-  expect(copied.stdout).toContain('start no daemon on it')
+  expect(copied.stdout).toContain('refuses from now on')
   expect(readFileSync(databaseOf(daemon)).equals(bytes)).toBe(true)
 
   await on.start()
@@ -275,6 +275,31 @@ test('[E31] with PostgreSQL configured already, a file is copied by its name, an
   expect((await on.cli(['db', 'copy', '--from', join(daemon.home, 'nothing.db')])).stderr).toContain('There is no database at')
   expect(await on.cli(['db', 'copy', '--from', databaseOf(daemon)])).toMatchObject({ code: 0 })
   expect(await rows('SELECT count(*)::int AS n FROM tasks')).toEqual([{ n: 3 }])
+})
+
+test('[F33] the file that was copied refuses: start, backup, check and restore say where it went; without its mark it opens again', async () => {
+  const { daemon, url } = await beginMove()
+  const backup = join(daemon.home, 'before.db')
+  expect(await daemon.cli(['db', 'backup', backup])).toMatchObject({ code: 0 })
+  expect(await daemon.cli(['db', 'copy', url, '--dry-run'])).toMatchObject({ code: 0 })
+  expect(await daemon.cli(['db', 'check'])).toMatchObject({ code: 0 })
+  expect(await daemon.cli(['db', 'copy', url])).toMatchObject({ code: 0 })
+  await expect(daemon.start()).rejects.toThrow(`ended with 2: signalbox: ${databaseOf(daemon)} was copied to ${url}`)
+  for (const command of [
+    ['db', 'backup'],
+    ['db', 'check'],
+    ['db', 'restore', backup],
+  ]) {
+    const { code, stdout, stderr } = await daemon.cli(command)
+    expect([command, code, stdout]).toEqual([command, 2, ''])
+    expect(stderr).toContain(`was copied to ${url}`)
+    expect(stderr).toContain(`SIGNALBOX_DATABASE_URL='${url}'`)
+    expect(stderr).toContain(`rm ${databaseOf(daemon)}.moved`)
+    expect(stderr).not.toContain('    at ')
+  }
+  rmSync(`${databaseOf(daemon)}.moved`)
+  await daemon.start()
+  expect((await daemon.call('project_list')).projects).toHaveLength(1)
 })
 
 test('[E31] what cannot be reached is said without the password', async () => {

@@ -23,6 +23,8 @@ export function toolsServer({ run, mcp }: Pick<Launch, 'run' | 'mcp'>): McpServe
   const { SIGNALBOX_HOME, HOME } = process.env
   const env = {
     SIGNALBOX_TOKEN_FILE: mcp.tokenFile,
+    // The one of the agent's environment is where the daemon was when it began.
+    SIGNALBOX_URL: '',
     SIGNALBOX_RUN: run,
     ...(SIGNALBOX_HOME ? { SIGNALBOX_HOME: resolve(SIGNALBOX_HOME) } : {}),
     ...(HOME ? { HOME } : {}),

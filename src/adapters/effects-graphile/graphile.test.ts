@@ -175,7 +175,7 @@ describe('effects on graphile-worker', () => {
       await renewed(await renewed(before?.lease_until as number))
       const { rows } = await sql<{
         left: number
-      }>`SELECT lease_until - ${sql.raw(app.app.engine.facts.nowMs)} AS left FROM effects`.execute(tables(app.app.engine.view))
+      }>`SELECT lease_until - ${app.app.engine.facts.nowMs()} AS left FROM effects`.execute(tables(app.app.engine.view))
       expect(rows[0]?.left).toBeGreaterThan(0)
       expect(rows[0]?.left).toBeLessThanOrEqual(times.leaseMs)
       expect((await effectRows(app))[0]).toMatchObject({ state: 'running', epoch: 1 })

@@ -68,7 +68,7 @@ export class Heartbeat {
 
   async #sayAlive(): Promise<void> {
     const { engine, owner } = this.#parts
-    const seen_at = sql<number>`${sql.raw(engine.facts.nowMs)}`
+    const seen_at = sql<number>`${engine.facts.nowMs()}`
     const workers = JSON.stringify(this.#pool ? [this.#pool] : [])
     await engine.write((tx) =>
       daemons(tx)

@@ -1,4 +1,6 @@
+import { execFile } from 'node:child_process'
 import { existsSync, rmSync } from 'node:fs'
+import { promisify } from 'node:util'
 import { pause, within } from '../../kernel/patience.ts'
 import type { Key, Named, Screen, Terminal, TerminalSpec, TerminalState } from '../../ports/terminal.ts'
 import { processAt } from '../../runner/system.ts'
@@ -147,8 +149,24 @@ async function ended({ line, look }: Attended, signal: AbortSignal): Promise<Ter
 
 async function type(tmux: Tmux, session: Named, text: string, keys: Key[]): Promise<void> {
   if ((await look(tmux, session)).state !== 'running') throw new Error('Nothing runs in that terminal.')
+  if (longestLine(text) > LONGEST_LINE && (await readsByLine(tmux))) throw new Error(TOO_LONG)
   if (text) await paste(tmux, text)
   if (keys.length) await tmux.do(['send-keys', '-t', PANE, ...keys])
+}
+
+/** Of a line that is longer the system drops the rest without a word, when it hands the program whole lines. */
+const LONGEST_LINE = 4_095
+const TOO_LONG = `What runs there reads whole lines, and of one with more than ${LONGEST_LINE} bytes the system drops the rest. Nothing was typed: send shorter lines, or put the text into a file.`
+
+function longestLine(text: string): number {
+  return Math.max(...text.split(/[\r\n]/).map((line) => Buffer.byteLength(line)))
+}
+
+/** Programs that edit their input themselves turn that off. Where nobody can tell, they are believed to. */
+async function readsByLine(tmux: Tmux): Promise<boolean> {
+  const { out } = await tmux.ask(['display-message', '-p', '-t', PANE, '#{pane_tty}'])
+  const { stdout } = await promisify(execFile)('stty', ['-F', out.trim(), '-a']).catch(() => ({ stdout: '' }))
+  return /(^|\s)icanon\b/.test(stdout)
 }
 
 async function close(tmux: Tmux, session: Named, graceMs: number): Promise<void> {

@@ -164,6 +164,25 @@ describe.skipIf(withoutTmux)('tmux', () => {
     expect(await terminal.taken(one, `${text}.`, signs)).toBe(false)
   })
 
+  test('[TM4] a line that the system would cut is refused; a program that reads by itself gets it whole', async () => {
+    const terminal = make()
+    const shows = (one: Named, text: string) => until(async () => (await terminal.screen(one))?.text.includes(text) ?? false)
+    const running = async (mode: string) => {
+      const one = session()
+      await terminal.open(one, { ...place().spec, argv: ['/bin/sh', '-c', `stty ${mode}; echo ready; exec cat`] })
+      onTestFinished(() => terminal.close(one, 100))
+      await shows(one, 'ready')
+      return one
+    }
+    const byLine = await running('icanon')
+    await expect(terminal.type(byLine, `short\n${'é'.repeat(2_048)}`, [])).rejects.toThrow('4095 bytes')
+    await terminal.type(byLine, `${'y'.repeat(4_000)}\n${'z'.repeat(4_000)}END`, ['Enter'])
+    await shows(byLine, 'END')
+    const byItself = await running('-icanon')
+    await terminal.type(byItself, `${'w'.repeat(10_000)}END`, [])
+    await shows(byItself, 'END')
+  })
+
   test('[TM4] what would be a key in a text is left out of it', async () => {
     const { terminal, one, ready, signs, prompts } = await opened()
     await ready()

@@ -3,7 +3,7 @@ import { defineCapability, setting } from '../../kernel/capability.ts'
 import { PROFILES, ROLE_NAMES, ROLES } from '../../kernel/policy.ts'
 import { migrations } from './migrations.ts'
 import { prompts } from './prompts.ts'
-import { agentInvited, personInvited, tokenEnded, tokenRotated } from './schema.ts'
+import { AgentView, agentInvited, personInvited, TokenKindName, tokenEnded, tokenRotated } from './schema.ts'
 import { agentStore } from './store.ts'
 import { invite, invitePerson, link, list, listPeople, me, redeem, revoke, rotate, tokens } from './tools.ts'
 
@@ -21,6 +21,11 @@ export const agent = defineCapability({
   name: 'agent',
   tools: [me, list, invite, listPeople, invitePerson, tokens, link, redeem, revoke, rotate],
   migrations,
+  values: {
+    people: { profile: PROFILES },
+    agents: { role: ROLE_NAMES, profile: PROFILES, desired: AgentView.shape.desired.options },
+    tokens: { kind: TokenKindName.options },
+  },
   prompts,
   settings: {
     ...roleSettings,

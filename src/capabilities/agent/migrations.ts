@@ -21,4 +21,14 @@ export const migrations: Migration[] = [
     ],
   },
   { name: 'agent-desired', up: ({ text }) => [`ALTER TABLE agents ADD COLUMN desired ${text} NOT NULL DEFAULT 'running'`] },
+  {
+    name: 'known-values',
+    up: ({ known }) => [
+      ...known('people', 'profile', ['viewer', 'planner', 'pair_worker', 'operator', 'maintainer']),
+      ...known('agents', 'role', ['supervisor', 'orchestrator', 'worker', 'reviewer', 'planner']),
+      ...known('agents', 'profile', ['viewer', 'planner', 'pair_worker', 'operator', 'maintainer']),
+      ...known('agents', 'desired', ['running', 'stopped']),
+      ...known('tokens', 'kind', ['person', 'agent', 'link']),
+    ],
+  },
 ]

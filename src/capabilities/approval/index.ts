@@ -4,7 +4,7 @@ import type { Tx } from '../../kernel/storage.ts'
 import { whereabouts } from '../task/index.ts'
 import { expireApproval } from './effects.ts'
 import { migrations } from './migrations.ts'
-import { approvalAsked, approvalDecided, approvalExpired, approvalWithdrawn } from './schema.ts'
+import { APPROVAL_STATES, approvalAsked, approvalDecided, approvalExpired, approvalWithdrawn } from './schema.ts'
 import { approvalStore } from './store.ts'
 import { decide, expire, get, list, withdraw } from './tools.ts'
 
@@ -12,6 +12,7 @@ export const approval = defineCapability({
   name: 'approval',
   tools: [list, get, decide, expire, withdraw],
   migrations,
+  values: { approvals: { state: APPROVAL_STATES } },
   events: [approvalAsked, approvalDecided, approvalExpired, approvalWithdrawn],
   effects: [expireApproval],
   settings: {

@@ -15,4 +15,8 @@ export const migrations: Migration[] = [
       'CREATE INDEX approvals_by_task ON approvals (task_id, number)',
     ],
   },
+  {
+    name: 'known-values',
+    up: ({ known }) => [...known('approvals', 'state', ['pending', 'allowed', 'denied', 'expired', 'withdrawn'])],
+  },
 ]

@@ -1,4 +1,6 @@
 import { defineCapability } from '../../kernel/capability.ts'
+import { EFFECT_STATES } from '../../kernel/effect.ts'
+import { migrations } from './migrations.ts'
 import { effectList } from './store.ts'
 import { drop, effectDecided, effectStuck, list, retry } from './tools.ts'
 
@@ -6,6 +8,8 @@ import { drop, effectDecided, effectStuck, list, retry } from './tools.ts'
 export const effect = defineCapability({
   name: 'effect',
   tools: [list, retry, drop],
+  migrations,
+  values: { effects: { state: EFFECT_STATES } },
   events: [effectDecided, effectStuck],
   things: [
     {

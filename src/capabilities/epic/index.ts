@@ -4,7 +4,7 @@ import { finish } from './finish.ts'
 import { migrations } from './migrations.ts'
 import { watcher } from './reactor.ts'
 import { reconcileEpic } from './reconcile.ts'
-import { epicCreated, epicMoved, epicUpdated, workerStarted } from './schema.ts'
+import { EPIC_STATES, epicCreated, epicMoved, epicUpdated, workerStarted } from './schema.ts'
 import { epicStore } from './store.ts'
 import { create, get, list, update } from './tools.ts'
 import { wake, wakeUp } from './wake.ts'
@@ -13,6 +13,7 @@ export const epic = defineCapability({
   name: 'epic',
   tools: [list, get, create, update, finish, reconcileEpic, wakeUp],
   migrations,
+  values: { epics: { state: EPIC_STATES } },
   events: [epicCreated, epicUpdated, epicMoved, workerStarted],
   effects: [wake],
   reactors: [watcher],

@@ -21,4 +21,8 @@ export const migrations: Migration[] = [
       `CREATE TABLE epic_notices (epic_id ${text} NOT NULL, what ${text} NOT NULL, at ${int} NOT NULL, PRIMARY KEY (epic_id, what)) ${strict}`,
     ],
   },
+  {
+    name: 'known-values',
+    up: ({ known }) => [...known('epics', 'state', ['PLANNING', 'IN_PROGRESS', 'REVIEW', 'COMPLETED', 'CANCELLED'])],
+  },
 ]

@@ -10,6 +10,7 @@ import { workOf } from '../work/index.ts'
 import { cancelJob } from './admission.ts'
 import { presenceOf } from './presence.ts'
 import { askToStop, type JobArguments } from './rules.ts'
+import { isLiving } from './schema.ts'
 import { jobStore, type RunRow, runStore } from './store.ts'
 import { beginWork } from './submit.ts'
 
@@ -121,7 +122,7 @@ async function about(view: Tx, agent: AgentRow): Promise<AgentFacts> {
 
 async function observed(view: Tx, agent: AgentRow, task: TaskRow | undefined, last: RunRow | undefined): Promise<AgentFacts['state']> {
   if (task?.status === 'REVIEW') return 'WAITING_REVIEW'
-  if (last && last.state !== 'ended') return last.paused ? 'PAUSED' : last.state === 'running' ? 'BUSY' : 'STARTING'
+  if (last && isLiving(last)) return last.paused ? 'PAUSED' : last.state === 'running' ? 'BUSY' : 'STARTING'
   const [job] = task ? await jobStore(view).latest([task.id]) : []
   if (job?.state === 'queued' || job?.state === 'running') return 'STARTING'
   if (agent.desired === 'stopped' || job?.state === 'cancelled') return 'STOPPED'

@@ -1,3 +1,4 @@
+import { now } from '../../kernel/clock.ts'
 import { iso } from '../../kernel/schema.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import { approvalHandle, inOneLine, pendingOf } from '../approval/index.ts'
@@ -29,7 +30,7 @@ export const jobAttention: AttentionSource = async (view, tasks) => {
     const task = auto.find(({ id }) => id === job.task_id)
     const handle = jobHandle(job)
     if (job.state === 'queued') {
-      const until = job.not_before > Date.now() ? `${handle} goes on at ${iso(job.not_before)}. ${job.reason ?? ''}` : undefined
+      const until = job.not_before > now() ? `${handle} goes on at ${iso(job.not_before)}. ${job.reason ?? ''}` : undefined
       const quota = until !== undefined && job.resets_at !== null
       told.set(job.task_id, { attention: quota ? 'quota' : 'queued', detail: until ?? `${handle} waits for a free place.` })
     } else if (job.state === 'running') {
@@ -45,7 +46,7 @@ export const jobAttention: AttentionSource = async (view, tasks) => {
         told.set(job.task_id, { attention: 'human', detail: 'It was interrupted: tell it how to go on, or stop it.', steps })
         continue
       }
-      const silent = Date.now() - (job.heard_at ?? Date.now())
+      const silent = now() - (job.heard_at ?? now())
       const stalled = job.run_state === 'running' && !job.open_calls && !SILENT.has(job.harness ?? '') && silent > STALLED_AFTER_MS
       const minutes = Math.floor(silent / 60_000)
       told.set(

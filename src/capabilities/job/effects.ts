@@ -55,13 +55,14 @@ async function launch(ctx: EffectContext, run_id: string): Promise<void> {
   const token = run.kind === 'agent' ? await runner.keep(run_id, 'token', () => newSecret('agent')) : ''
   await ctx.report('run_prepared', { run_id, host: daemon.host, token_hash: token ? hashOf(token) : null })
   const folder = await runner.folder(run_id)
+  const url = `${await daemon.address()}/mcp`
   const plan = planOf(harness, {
     run: run_id,
     folder,
     cwd: place.path,
     task: run.task_id,
     brief: run.kind === 'agent' ? await briefFor(ctx, run, place) : '',
-    mcp: { url: `${await daemon.address()}/mcp`, token, tokenFile: `${folder}/token` },
+    mcp: { url, token, tokenFile: `${folder}/token` },
     model: run.model,
     approvals: run.approvals,
     session: run.session,
@@ -71,7 +72,8 @@ async function launch(ctx: EffectContext, run_id: string): Promise<void> {
   if (plan instanceof Error) return ctx.report('run_ended', { run_id, exit: neverBegan(plan.message), events: [] }).then()
   for (const [name, content] of Object.entries(plan.files)) await runner.keep(run_id, name, () => content)
   const { wall_clock } = JSON.parse(run.limits) as Allowance
-  const { argv, env, inherit, stdin } = plan
+  const { argv, inherit, stdin } = plan
+  const env = { ...plan.env, ...(token ? { SIGNALBOX_URL: url } : {}) }
   const limits = { wallClockMs: wall_clock ?? null, outputBytes: MOST_OUTPUT_BYTES, graceMs: GRACE_MS }
   await runner.keep(run_id, FIRST_STATE, () => JSON.stringify(plan.state ?? harness.begin()))
   await reportStarted(ctx, run_id, await runner.start(run_id, { argv, env, inherit, stdin, cwd: place.path, ...limits }))

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { defineCapability, setting } from '../../kernel/capability.ts'
+import { APPROVALS } from '../../ports/harness.ts'
 import { whereabouts } from '../task/index.ts'
 import { startAgent, stopAgent } from './agents.ts'
 import { APPROVAL_LINE } from './approvals.ts'
@@ -9,13 +10,17 @@ import { follower } from './follow.ts'
 import { migrations } from './migrations.ts'
 import { admitNow, ended, lingeredOn, prepared, progressed, reported, sent, settled, started, taskOver, unheard } from './reports.ts'
 import {
+  ACTIONS,
   budgetSet,
+  JOB_STATES,
   jobCancelling,
   jobEnded,
   jobPaused,
   jobQueued,
   jobStarted,
   jobSubmitted,
+  RUN_STATES,
+  RunView,
   runEnded,
   runInput,
   runProgressed,
@@ -58,6 +63,10 @@ export const job = defineCapability({
     taskOver,
   ],
   migrations,
+  values: {
+    jobs: { state: JOB_STATES, action: ACTIONS },
+    runs: { state: RUN_STATES, kind: RunView.shape.kind.options, approvals: APPROVALS },
+  },
   events: [
     jobSubmitted,
     jobStarted,

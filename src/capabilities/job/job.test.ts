@@ -7,6 +7,7 @@ import { effectRows, QUICK } from '../../testing/effects.ts'
 import { FakeGit } from '../../testing/fakes/git.ts'
 import { FakeRunner, fakeHarness, harnessesOf } from '../../testing/fakes/runs.ts'
 import { deferred, lockWaits, until } from '../../testing/signals.ts'
+import { makeStrange } from '../../testing/strange.ts'
 import { takeTurn } from '../handle.ts'
 import { type RunRow, runStore } from './store.ts'
 
@@ -392,6 +393,15 @@ describe('a job', () => {
     expect(asked).toBe(2)
   })
 
+  test('[J5] whatever its harness gives it, its environment names the daemon that its token is for', async () => {
+    const app = await open({ launch: () => ({ argv: ['fake'], env: { SIGNALBOX_TOKEN: 'x' }, inherit: [], stdin: 'open', files: {} }) })
+    const task = await app.task()
+    await app.start(task.id)
+    const run = await app.run(task.id)
+    const url = `${await app.app.kernel.parts.ports.daemon.address()}/mcp`
+    expect(app.runner.runs.get(run)?.spec?.env).toEqual({ SIGNALBOX_TOKEN: 'x', SIGNALBOX_URL: url })
+  })
+
   test('[J7] what a harness begins with is what its launch says', async () => {
     const app = await open({
       launch: () => ({ argv: ['fake'], env: {}, inherit: [], stdin: 'open', files: {}, state: { first: 'words' } }),
@@ -444,6 +454,26 @@ describe('a job', () => {
     const { job_id } = await app.owner.call('job_submit', { task_id: task.id, action: 'message_agent', message: 'x' })
     app.runner.exit(run, 0)
     expect(await app.over(job_id)).toMatchObject({ state: 'failed', reason: 'The run ended before it arrived.' })
+  })
+
+  test('[J4] a run in a state that nobody knows takes no place, and the lists show it and its job as unreadable', async () => {
+    const app = await open({}, { 'runs.max_per_host': 1 })
+    const [strange, next] = [await app.task(), await app.task()]
+    await app.start(strange.id)
+    await app.run(strange.id)
+    await makeStrange(app, 'runs', 'state')
+    await makeStrange(app, 'jobs', 'state')
+    await app.start(next.id)
+    await app.run(next.id)
+    const { jobs, unreadable } = await app.owner.call('job_list')
+    expect(jobs).toMatchObject([{ handle: 'J-2', state: 'running' }])
+    expect(unreadable).toEqual([expect.stringMatching(/^J-1: state is "weird"/)])
+    expect(await app.owner.call('run_list', { task_id: strange.id })).toMatchObject({
+      runs: [],
+      unreadable: [expect.stringContaining('"weird"')],
+    })
+    expect((await app.owner.call('task_list')).tasks).toHaveLength(2)
+    expect(await app.owner.call('agent_list')).toMatchObject({ agents: expect.anything() })
   })
 
   test('[J4] more places let those begin who wait for one', async () => {

@@ -45,4 +45,14 @@ export const migrations: Migration[] = [
   },
   { name: 'answers-that-arrive', up: ({ text }) => [`ALTER TABLE run_inputs ADD COLUMN approval_id ${text}`] },
   { name: 'runs-by-agent', up: () => ['CREATE INDEX runs_by_agent ON runs (agent_id, id)'] },
+  {
+    name: 'known-values',
+    up: ({ known }) => [
+      ...known('jobs', 'state', ['queued', 'running', 'succeeded', 'failed', 'cancelled']),
+      ...known('jobs', 'action', ['start_agent', 'stop_agent', 'message_agent', 'interrupt_agent', 'resume_agent', 'run_checks']),
+      ...known('runs', 'state', ['starting', 'running', 'ended']),
+      ...known('runs', 'kind', ['agent', 'checks']),
+      ...known('runs', 'approvals', ['allow', 'ask', 'deny']),
+    ],
+  },
 ]

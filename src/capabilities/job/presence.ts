@@ -1,5 +1,6 @@
 import type { Tx } from '../../kernel/storage.ts'
 import type { RunContext } from '../../kernel/tool.ts'
+import { isLiving } from './schema.ts'
 import { jobStore, type RunRow, runStore } from './store.ts'
 
 /**
@@ -16,7 +17,7 @@ export type Presence = 'running' | 'coming' | 'idle'
 export async function presenceOf(view: Tx, agent: string): Promise<{ presence: Presence; run: RunRow } | undefined> {
   const run = await runStore(view).lastOfAgent(agent)
   if (!run) return undefined
-  if (run.state !== 'ended') return { presence: run.state === 'running' ? 'running' : 'coming', run }
+  if (isLiving(run)) return { presence: run.state === 'running' ? 'running' : 'coming', run }
   return { presence: (await jobStore(view).openOf(run.task_id)) ? 'coming' : 'idle', run }
 }
 

@@ -20,6 +20,12 @@ export const OPEN_STATES: readonly JobState[] = ['queued', 'running']
 /** `starting`: its worktree and process are being made. `running`: its process is there. */
 export const RUN_STATES = ['starting', 'running', 'ended'] as const
 export type RunState = (typeof RUN_STATES)[number]
+/** One in a state that nobody knows would otherwise hold its place for ever. */
+export const LIVING_STATES: readonly RunState[] = ['starting', 'running']
+
+export function isLiving({ state }: { state: RunState }): boolean {
+  return LIVING_STATES.includes(state)
+}
 
 export const ACTIONS = ['start_agent', 'stop_agent', 'message_agent', 'interrupt_agent', 'resume_agent', 'run_checks'] as const
 export type ActionName = (typeof ACTIONS)[number]

@@ -3,7 +3,7 @@ import { statement } from '../../db/statement.ts'
 import { tables } from '../../db/tables.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import type { Approvals, Meter } from '../../ports/harness.ts'
-import type { ActionName, JobState, RunState } from './schema.ts'
+import { type ActionName, type JobState, LIVING_STATES, type RunState } from './schema.ts'
 
 export interface JobRow {
   id: string
@@ -251,14 +251,14 @@ export function runStore(tx: Tx) {
       db.selectFrom('runs').selectAll().where('state', '=', 'running').where('host', '=', host).orderBy('id').execute(),
 
     livingOf: (task: string) =>
-      db.selectFrom('runs').selectAll().where('task_id', '=', task).where('state', '!=', 'ended').executeTakeFirst(),
+      db.selectFrom('runs').selectAll().where('task_id', '=', task).where('state', 'in', LIVING_STATES).executeTakeFirst(),
 
     /** How many have a place, by project. */
     living: async () => {
       const rows = await db
         .selectFrom('runs')
         .select(['project_id', (eb) => eb.fn.countAll().as('n')])
-        .where('state', '!=', 'ended')
+        .where('state', 'in', LIVING_STATES)
         .groupBy('project_id')
         .execute()
       return new Map(rows.map((row) => [row.project_id, Number(row.n)]))
@@ -282,7 +282,7 @@ export function runStore(tx: Tx) {
     },
 
     livingIn: (where: 'task_id' | 'project_id', id: string) =>
-      db.selectFrom('runs').selectAll().where(where, '=', id).where('state', '!=', 'ended').where('kind', '=', 'agent').execute(),
+      db.selectFrom('runs').selectAll().where(where, '=', id).where('state', 'in', LIVING_STATES).where('kind', '=', 'agent').execute(),
 
     addInput: (row: InputRow) => db.insertInto('run_inputs').values(row).execute(),
     unsent: (run: string) =>

@@ -5,7 +5,7 @@ import type { Tx } from '../../kernel/storage.ts'
 import type { LookContext } from '../../kernel/tool.ts'
 import { shownLimits } from './budget.ts'
 import { type JobArguments, jobHandle } from './rules.ts'
-import { type JobView, MICROS, type RunView } from './schema.ts'
+import { isLiving, type JobView, MICROS, type RunView } from './schema.ts'
 import { type JobRow, jobStore, type RunRow } from './store.ts'
 import '../../ports/harness.ts'
 
@@ -65,7 +65,7 @@ export function runView(ctx: LookContext, run: RunRow): z.output<typeof RunView>
     heard_at: iso(run.heard_at),
     can_message: can?.message ?? false,
     can_interrupt: can?.interrupt ?? false,
-    paused: state !== 'ended' && run.paused === 1,
+    paused: isLiving(run) && run.paused === 1,
     approvals,
     resets_at: isoOrNull(run.resets_at),
     outcome: state === 'ended' ? (run.failure ?? run.exit_detail ?? run.exit_reason) : null,

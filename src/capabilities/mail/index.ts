@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { defineCapability, setting } from '../../kernel/capability.ts'
 import { migrations } from './migrations.ts'
 import { giveNotice, notice, postWebhook, runCommand } from './notice.ts'
-import { mailAcked, mailRead, mailSent } from './schema.ts'
+import { IMPORTANCES, mailAcked, mailRead, mailSent } from './schema.ts'
 import { mailStore } from './store.ts'
 import { ack, inbox, read, reply, send, thread } from './tools.ts'
 
@@ -21,6 +21,7 @@ export const mail = defineCapability({
   name: 'mail',
   tools: [inbox, read, ack, send, reply, thread, notice],
   migrations,
+  values: { letters: { importance: IMPORTANCES } },
   events: [mailSent, mailRead, mailAcked],
   effects: [giveNotice, runCommand, postWebhook],
   settings: {

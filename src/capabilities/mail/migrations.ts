@@ -29,4 +29,8 @@ export const migrations: Migration[] = [
       ) ${strict}`,
     ],
   },
+  {
+    name: 'known-values',
+    up: ({ known }) => [...known('letters', 'importance', ['low', 'normal', 'high', 'urgent'])],
+  },
 ]

@@ -1,3 +1,4 @@
+import { now } from '../../kernel/clock.ts'
 import type { EffectContext } from '../../kernel/effect.ts'
 import type { Exit } from '../../ports/runner.ts'
 import { mergeWithdrawn } from './schema.ts'
@@ -76,7 +77,7 @@ async function begin(ctx: EffectContext, { name, command, cwd, isWanted }: Check
       outputBytes: OUTPUT_BYTES,
       graceMs: GRACE_MS,
     })
-  return { ...asked, at: Number(await runner.keep(name, 'began', () => String(Date.now()))) }
+  return { ...asked, at: Number(await runner.keep(name, 'began', () => String(now()))) }
 }
 
 /** Ends it when its time is over, by whatever limit is set by then, and as soon as nobody wants it. */
@@ -86,7 +87,7 @@ async function untilItsEnd(ctx: EffectContext, { name, isWanted }: Check, begun:
   const trying = (act: () => Promise<unknown>) => void act().catch((error) => failed.abort(error))
   let timer: NodeJS.Timeout | undefined
   const setTimer = async () => {
-    const left = begun.at + (await limitMs(ctx)) - Date.now()
+    const left = begun.at + (await limitMs(ctx)) - now()
     clearTimeout(timer)
     timer = setTimeout(() => trying(() => runner.stop(name, 'wall_clock', GRACE_MS)), left)
   }

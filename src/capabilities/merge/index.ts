@@ -27,7 +27,7 @@ import {
   reviewRebased,
 } from './schema.ts'
 import { foreign, passed, stands } from './stands.ts'
-import { mergeStore } from './store.ts'
+import { MERGE_STATES, mergeStore } from './store.ts'
 import { syncRepo } from './sync.ts'
 
 /** What becomes of work that was handed in: decisions about it, and the line in which it is merged. */
@@ -57,6 +57,7 @@ export const merge = defineCapability({
     rebased,
   ],
   migrations,
+  values: { merges: { state: MERGE_STATES } },
   events: [
     reviewDecided,
     reviewRebased,

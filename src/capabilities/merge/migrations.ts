@@ -20,4 +20,8 @@ export const migrations: Migration[] = [
     ],
   },
   { name: 'merge-landing', up: ({ text }) => [`ALTER TABLE lines ADD COLUMN landing ${text}`] },
+  {
+    name: 'known-values',
+    up: ({ known }) => [...known('merges', 'state', ['waiting', 'checking', 'landed', 'conflict', 'red', 'stuck', 'withdrawn'])],
+  },
 ]

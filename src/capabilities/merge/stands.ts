@@ -89,7 +89,7 @@ export const stands = defineTool({
 async function tellOfMove(ctx: RunContext, { repo_id, target, project_id }: Line, from: string, to: string): Promise<void> {
   const repo = await projectStore(ctx.tx).repo(repo_id)
   const subject = `${target} of ${repo?.handle ?? repo_id} was moved`
-  if ((await mailStore(ctx.tx).unreadFromUs([HUMAN], subject)).size) return
+  if (await mailStore(ctx.tx).hasUnreadFromUs(HUMAN, subject)) return
   const body = `Somebody has committed on ${target}, past the merge line, and its line has taken that in. What came, in ${repo?.path ?? repo_id}:\n\n    git log ${from}..${to}\n\nIf that was you, there is nothing to do. If it was not: agents can write to the repository, and nobody has approved it.`
   await sendLetter(ctx, { from: 'system', to: HUMAN, subject, body, about: { project_id, epic_id: null, task_id: null } })
 }

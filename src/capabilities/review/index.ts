@@ -3,9 +3,9 @@ import { defineCapability, setting } from '../../kernel/capability.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import { keepHandedIn } from './keep.ts'
 import { migrations } from './migrations.ts'
-import { getPr, prClosed, prMerged, prOpened } from './pull-requests.ts'
-import { reviewRefused, reviewRequested, reviewTimedOut } from './schema.ts'
-import { prStore, reviewStore } from './store.ts'
+import { getPr, PrView, prClosed, prMerged, prOpened } from './pull-requests.ts'
+import { ReviewView, reviewRefused, reviewRequested, reviewTimedOut } from './schema.ts'
+import { DECISIONS, FEEDBACK_PRIORITIES, FEEDBACK_STATES, FEEDBACK_TYPES, prStore, READERS, reviewStore } from './store.ts'
 import { timedOut, timeOut } from './timeout.ts'
 import { list, request } from './tools.ts'
 
@@ -13,6 +13,11 @@ export const review = defineCapability({
   name: 'review',
   tools: [request, list, getPr, timedOut],
   migrations,
+  values: {
+    reviews: { decision: DECISIONS, outcome: ReviewView.shape.outcome.unwrap().options, reader: READERS },
+    pull_requests: { state: PrView.shape.state.options },
+    feedbacks: { feedback_type: FEEDBACK_TYPES, priority: FEEDBACK_PRIORITIES, state: FEEDBACK_STATES },
+  },
   events: [reviewRequested, reviewRefused, reviewTimedOut, prOpened, prMerged, prClosed],
   effects: [timeOut, keepHandedIn],
   settings: {

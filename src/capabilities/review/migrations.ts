@@ -42,4 +42,16 @@ export const migrations: Migration[] = [
     ],
   },
   { name: 'review-readers', up: ({ text }) => [`ALTER TABLE reviews ADD COLUMN reader ${text}`] },
+  {
+    name: 'known-values',
+    up: ({ known }) => [
+      ...known('reviews', 'decision', ['approve', 'request_changes', 'timed_out', 'abandoned']),
+      ...known('reviews', 'outcome', ['merged', 'conflict', 'red', 'failed']),
+      ...known('reviews', 'reader', ['agent', 'human']),
+      ...known('pull_requests', 'state', ['OPEN', 'MERGED', 'CLOSED']),
+      ...known('feedbacks', 'feedback_type', ['needs_work', 'suggestions', 'clarification']),
+      ...known('feedbacks', 'priority', ['low', 'medium', 'high', 'critical']),
+      ...known('feedbacks', 'state', ['sending', 'sent', 'failed']),
+    ],
+  },
 ]

@@ -7,7 +7,16 @@ import { follower } from './follow.ts'
 import { migrations } from './migrations.ts'
 import { delivered, ended, prepared, readied, started, taskOver, typed } from './reports.ts'
 import { askToClose } from './rules.ts'
-import { sessionClosed, sessionClosing, sessionOpened, sessionOpening, sessionPrompted, sessionTyped } from './schema.ts'
+import {
+  PROMPT_STATES,
+  SESSION_STATES,
+  sessionClosed,
+  sessionClosing,
+  sessionOpened,
+  sessionOpening,
+  sessionPrompted,
+  sessionTyped,
+} from './schema.ts'
 import { sessionStore } from './store.ts'
 import { close, exists, open, read, type } from './tools.ts'
 
@@ -15,6 +24,7 @@ export const session = defineCapability({
   name: 'session',
   tools: [open, exists, read, type, close, prepared, started, readied, delivered, typed, ended, taskOver],
   migrations,
+  values: { sessions: { state: SESSION_STATES, prompt: PROMPT_STATES } },
   events: [sessionOpening, sessionOpened, sessionPrompted, sessionTyped, sessionClosing, sessionClosed],
   effects: [launchSession, promptSession, typeInto, closeSession],
   reactors: [follower],

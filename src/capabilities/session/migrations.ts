@@ -14,4 +14,11 @@ export const migrations: Migration[] = [
       'CREATE INDEX sessions_by_state ON sessions (state, host)',
     ],
   },
+  {
+    name: 'known-values',
+    up: ({ known }) => [
+      ...known('sessions', 'state', ['opening', 'open', 'closed', 'lost']),
+      ...known('sessions', 'prompt', ['none', 'waiting', 'needs_input', 'sent', 'not_verified', 'failed']),
+    ],
+  },
 ]

@@ -5,7 +5,18 @@ import { createIssues } from './issues.ts'
 import { migrations } from './migrations.ts'
 import { accept, get as getPlan, propose } from './plan.ts'
 import { withinTask } from './rules.ts'
-import { planDecided, planProposed, taskAssigned, taskCreated, taskDeleted, taskMoved, taskNoted, taskUpdated } from './schema.ts'
+import {
+  planDecided,
+  planProposed,
+  STATUSES,
+  TaskType,
+  taskAssigned,
+  taskCreated,
+  taskDeleted,
+  taskMoved,
+  taskNoted,
+  taskUpdated,
+} from './schema.ts'
 import { taskStore } from './store.ts'
 import { assign, close, context, create, get, list, move, note, remove, update } from './tools.ts'
 import { wait } from './wait.ts'
@@ -16,6 +27,7 @@ export const task = defineCapability({
   name: 'task',
   tools: [list, get, context, create, update, move, assign, note, wait, close, remove, propose, getPlan, accept, createIssues],
   migrations,
+  values: { tasks: { status: STATUSES, task_type: TaskType.options }, plans: { status: getPlan.output.shape.status.options } },
   events: [taskCreated, taskUpdated, taskMoved, taskAssigned, taskDeleted, taskNoted, planProposed, planDecided],
   settings: {
     'general.tasks_wait_default_timeout_seconds': setting(Seconds, 900, 'How long task_wait waits when the caller does not say'),

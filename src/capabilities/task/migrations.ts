@@ -39,4 +39,12 @@ export const migrations: Migration[] = [
     name: 'task-reviews',
     up: ({ text }) => [`ALTER TABLE tasks ADD COLUMN reviews_task_id ${text}`, 'CREATE INDEX tasks_by_reviewed ON tasks (reviews_task_id)'],
   },
+  {
+    name: 'known-values',
+    up: ({ known }) => [
+      ...known('tasks', 'status', ['BACKLOG', 'IN_PROGRESS', 'REVIEW', 'DONE']),
+      ...known('tasks', 'task_type', ['AUTO', 'PAIR']),
+      ...known('plans', 'status', ['proposed', 'accepted', 'rejected']),
+    ],
+  },
 ]

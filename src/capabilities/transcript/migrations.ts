@@ -11,4 +11,9 @@ export const migrations: Migration[] = [
       'CREATE INDEX transcript_entries_by_task ON transcript_entries (task_id, run_id, number)',
     ],
   },
+  {
+    name: 'known-values',
+    up: ({ known }) =>
+      known('transcript_entries', 'kind', ['agent', 'thought', 'person', 'program', 'error', 'tool_call', 'tool_result', 'signalbox']),
+  },
 ]

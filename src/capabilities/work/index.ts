@@ -3,7 +3,7 @@ import { whereabouts } from '../task/index.ts'
 import { removeWork, undoWork } from './effects.ts'
 import { migrations } from './migrations.ts'
 import { failed, made, removed, restored } from './reports.ts'
-import { Strategy, workFailed, workMade, workRemoved, workRescued, workRestored } from './schema.ts'
+import { Strategy, WORK_STATES, workFailed, workMade, workRemoved, workRescued, workRestored } from './schema.ts'
 import { workStore } from './store.ts'
 import { collect, diff, get, list, listRescues, readFile, undo } from './tools.ts'
 
@@ -11,6 +11,7 @@ export const work = defineCapability({
   name: 'work',
   tools: [diff, readFile, get, list, listRescues, undo, collect, made, removed, restored, failed],
   migrations,
+  values: { works: { state: WORK_STATES, strategy: Strategy.options } },
   events: [workMade, workRemoved, workRescued, workRestored, workFailed],
   effects: [removeWork, undoWork],
   settings: {

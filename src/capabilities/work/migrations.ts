@@ -15,4 +15,11 @@ export const migrations: Migration[] = [
   },
   { name: 'work-base-from', up: ({ text }) => [`ALTER TABLE works ADD COLUMN base_from ${text}`] },
   { name: 'work-host', up: ({ text }) => [`ALTER TABLE works ADD COLUMN host ${text}`] },
+  {
+    name: 'known-values',
+    up: ({ known }) => [
+      ...known('works', 'state', ['planned', 'made', 'removed']),
+      ...known('works', 'strategy', ['remote', 'local_if_ahead', 'local']),
+    ],
+  },
 ]

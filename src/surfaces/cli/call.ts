@@ -17,6 +17,8 @@ export interface Daemon {
   url: string
   /** None: no daemon of ours runs, so whoever listens there is a stranger and hears nothing. */
   token: string | undefined
+  /** Others that may hold in its place: one that was rotated a moment ago. Asked for when it is refused. */
+  others?(): string[]
   /** Why this address, and where else it might be: said when nobody answers there. */
   why: string
   /** Why nothing is said to that address although a daemon of ours runs, and what to do. */
@@ -71,7 +73,7 @@ export async function openStream(reach: Reach, last: string | undefined, signal?
   const daemon = reach.daemon()
   if (!daemon.token) return undefined
   const headers = { ...headersFor(daemon, reach), ...(last ? { 'last-event-id': last } : {}) }
-  const response = await fetch(`${daemon.url}/api/events`, { headers, signal }).catch(() => undefined)
+  const response = await asOneOf(daemon, '/api/events', { headers, signal }).catch(() => undefined)
   if (response && !response.ok) throw new Refusal(((await response.json()) as { error: ErrorBody }).error)
   return response
 }
@@ -121,7 +123,18 @@ function headersFor(daemon: Daemon, reach: Reach): Record<string, string> {
 }
 
 async function request(daemon: Daemon, path: string, init: RequestInit): Promise<Response> {
-  return (await fetch(daemon.url + path, init).catch(() => undefined)) ?? unreachable(daemon)
+  return (await asOneOf(daemon, path, init).catch(() => undefined)) ?? unreachable(daemon)
+}
+
+/** With a token that does not hold nothing was done, so the same may be asked again with another. */
+async function asOneOf({ url, others }: Daemon, path: string, init: RequestInit): Promise<Response> {
+  const response = await fetch(url + path, init)
+  if (response.status !== 401) return response
+  for (const token of others?.() ?? []) {
+    const again = await fetch(url + path, { ...init, headers: { ...init.headers, authorization: `Bearer ${token}` } })
+    if (again.status !== 401) return again
+  }
+  return response
 }
 
 function stranger({ url, why }: Daemon): never {

@@ -69,8 +69,8 @@ On a terminal answers are tables; elsewhere, and with --json, they are JSON.
 NO_COLOR, FORCE_COLOR and TERM=dumb are honoured.
 
 ${heading('Exit codes')}${entries(Object.entries(EXITS), terminal)}
-Environment: SIGNALBOX_HOME (~/.signalbox), SIGNALBOX_PORT (3001), SIGNALBOX_HOST, SIGNALBOX_TOKEN,
-SIGNALBOX_DATABASE_URL, SIGNALBOX_ALLOWED_HOSTS, SIGNALBOX_LOG_LEVEL.
+Environment: SIGNALBOX_HOME (~/.signalbox), SIGNALBOX_PORT (3001), SIGNALBOX_HOST, SIGNALBOX_URL,
+SIGNALBOX_TOKEN, SIGNALBOX_TOKEN_FILE, SIGNALBOX_DATABASE_URL, SIGNALBOX_ALLOWED_HOSTS, SIGNALBOX_LOG_LEVEL.
 `
 }
 

@@ -75,7 +75,7 @@ for await (const line of createInterface({ input: process.stdin })) {
     say({ acked: true })
   }
   if (clock) {
-    const { rows } = await sql<{ now: number }>`SELECT ${sql.raw(app.engine.facts.nowMs)} AS now`.execute(tables(app.engine.view))
+    const { rows } = await sql<{ now: number }>`SELECT ${app.engine.facts.nowMs()} AS now`.execute(tables(app.engine.view))
     say({ process: Date.now(), database: Number(rows[0]?.now) })
   }
 }
