@@ -1074,7 +1074,10 @@ describe('what an agent is told', () => {
         .execute()
     })
     const job = await app.over((await app.start(theirs.id, { harness: 'scripted' })).id)
-    expect(job).toMatchObject({ state: 'failed', reason: expect.stringContaining(`The script in ${theirs.handle} was written by ${planner.handle}`) })
+    expect(job).toMatchObject({
+      state: 'failed',
+      reason: expect.stringContaining(`The script in ${theirs.handle} was written by ${planner.handle}`),
+    })
     expect(app.runner.started).toEqual([])
     await app.start(ours.id, { harness: 'scripted' })
     await app.run(ours.id)

@@ -11,9 +11,13 @@ const SCRIPT = /^```signalbox/m
 /** A script runs programs as the user: an agent that may start none must not bring one in by way of a description. */
 export function checkScript({ kind, profile }: Pick<Principal, 'kind' | 'profile'>, description: string): Refusal | undefined {
   if (kind !== 'agent' || reaches(profile, 'operator') || !SCRIPT.test(description)) return undefined
-  return refuse('PERMISSION_DENIED', 'A description with a script (a block that begins with ```signalbox) may run programs on this machine.', {
-    hint: 'Leave the block out; a person or an agent with the profile operator may add it.',
-  })
+  return refuse(
+    'PERMISSION_DENIED',
+    'A description with a script (a block that begins with ```signalbox) may run programs on this machine.',
+    {
+      hint: 'Leave the block out; a person or an agent with the profile operator may add it.',
+    },
+  )
 }
 
 /** The same for what an agent stored before; `author` is its id. */
