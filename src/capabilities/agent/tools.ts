@@ -156,13 +156,17 @@ export const list = defineTool({
   name: 'agent_list',
   title: 'List agents',
   description: 'Agents with role, state and current task, oldest first.',
-  input: z.strictObject({ limit: PageSize, after: PageToken.optional() }),
+  input: z.strictObject({
+    project_id: ProjectId.optional().describe('Those of this project, and those that have none'),
+    limit: PageSize,
+    after: PageToken.optional(),
+  }),
   output: z.strictObject({ agents: z.array(AgentView), next: z.string().nullable() }),
   example: { limit: 20 },
   impact: 'read',
   profile: 'viewer',
-  async look(ctx, { limit, after }) {
-    const rows = await agentStore(ctx.view).agents(after ?? '', limit)
+  async look(ctx, { project_id, limit, after }) {
+    const rows = await agentStore(ctx.view).agents(project_id, after ?? '', limit)
     const agents = []
     const facts = await factsOf(ctx.view, rows)
     for (const row of rows) agents.push(await agentView(ctx.view, row, facts(row), ctx.now))
