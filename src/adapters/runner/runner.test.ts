@@ -5,6 +5,7 @@ import {
   appendFileSync,
   closeSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   openSync,
   readdirSync,
@@ -295,6 +296,30 @@ describe.skipIf(!hasNamespaces)('in a namespace, which this machine has', () => 
     await until(() => running(unmarked))
     await daemon().stop(run, 'stopped', 0)
     expect(running(unmarked)).toBe(false)
+  })
+
+  test("[R15] of the daemon's folder an agent sees its own run and the worktrees, by whatever way it looks", async () => {
+    const home = mkdtempSync(join(base, 'home-'))
+    const [worktrees, cwd] = [join(home, 'worktrees'), join(home, 'worktrees', 'web', 'task')]
+    mkdirSync(cwd, { recursive: true })
+    writeFileSync(join(home, 'owner.token'), 'verysecret')
+    writeFileSync(join(cwd, 'a.txt'), 'code\n')
+    const runner = daemon({ folder: join(home, 'runs'), hidden: { home, worktrees } })
+    const [run, other] = [newRun(), newRun()]
+    for (const one of [run, other]) await runner.keep(one, 'token', () => `verysecret of ${one}`)
+    const lines = [
+      `cat ${home}/owner.token ../../../owner.token ${home}/runs/${other}/token`,
+      `umount -l ${home}; unshare --user --map-root-user --mount sh -c 'umount -l ${home}; cat ${home}/owner.token ../../../owner.token'`,
+      `touch ${home}/x; exec 2>&1; cat a.txt; echo mine > b.txt; pwd; ls ${home} ${home}/runs; cat ${home}/runs/${run}/token`,
+    ]
+    // Root may take the cover away again: it is in no sandbox.
+    await runner.start(run, script(lines.filter((line) => process.getuid?.() !== 0 || !line.startsWith('umount')).join('\n'), { cwd }))
+    const { out, exit } = await told(runner, run)
+    expect(out.split('\n')).toEqual(['code', cwd, `${home}:`, 'runs', 'worktrees', '', `${home}/runs:`, run, `verysecret of ${run}`])
+    expect(exit).toMatchObject({ code: 0 })
+    expect(readFileSync(join(cwd, 'b.txt'), 'utf8')).toBe('mine\n')
+    expect(existsSync(join(home, 'x'))).toBe(false)
+    expect(readFileSync(join(home, 'owner.token'), 'utf8')).toBe('verysecret')
   })
 
   test('[R9] a signal that comes before the agent is in its namespace waits for it', async () => {
