@@ -24,16 +24,21 @@ const NAMESPACE = ['--pid', '--fork', '--kill-child', '--mount-proc', '--propaga
 const MOUNTS = ['--mount', '--propagation', 'slave']
 const AS_ROOT = ['--user', '--map-root-user']
 
+/** Where the daemon is: by that our pipe in an agent finds it. No secret. */
+const ADDRESS = 'daemon.json'
+
 /**
- * Lays an empty folder over the first, in which the second and third are as they were. They are held open meanwhile, since they cannot be
- * found any more. At last it goes into its folder anew: by way of the old one `..` would lead around the cover.
+ * Lays an empty folder over the daemon's, in which two are as they were. They are held open meanwhile, since they cannot be found any more.
+ * At last it goes into its own folder anew: by way of the old one `..` would lead around the cover.
  */
 const COVER = `set -e
+{ IFS= read -r address < "$4/${ADDRESS}" || :; } 2>/dev/null
 exec 5<"$1" 6<"$2"
 "$3" -t tmpfs -o mode=0700,size=1m signalbox "$4"
 "$5" -p "$1" "$2"
 "$3" -c --bind /proc/self/fd/5 "$1"
 "$3" -c --bind /proc/self/fd/6 "$2"
+[ -z "$address" ] || printf '%s' "$address" > "$4/${ADDRESS}"
 "$3" -o remount,bind,ro "$4"
 exec 5<&- 6<&-
 cd "$6"

@@ -34,6 +34,8 @@ const ENTRY = resolve(import.meta.dirname, '../../../dist/runner.js')
 const base = mkdtempSync(join(realpathSync(tmpdir()), 'run-'))
 afterAll(() => rmSync(base, { recursive: true, force: true }))
 
+/** A folder that agents do not see. */
+const home = mkdtempSync(join(base, 'home-'))
 const NEVER = new AbortController().signal
 const MODES = ['auto', 'marker'] as const
 
@@ -46,6 +48,7 @@ function daemon(options: Partial<RunnerOptions> = {}): Runner {
     entry: ENTRY,
     privateFolder: ensurePrivateFolder,
     env,
+    hidden: { home, worktrees: join(home, 'worktrees') },
     ...options,
   })
 }
@@ -303,6 +306,7 @@ describe.skipIf(!hasNamespaces)('in a namespace, which this machine has', () => 
     const [worktrees, cwd] = [join(home, 'worktrees'), join(home, 'worktrees', 'web', 'task')]
     mkdirSync(cwd, { recursive: true })
     writeFileSync(join(home, 'owner.token'), 'verysecret')
+    writeFileSync(join(home, 'daemon.json'), '{"socket":"/s"}')
     writeFileSync(join(cwd, 'a.txt'), 'code\n')
     const runner = daemon({ folder: join(home, 'runs'), hidden: { home, worktrees } })
     const [run, other] = [newRun(), newRun()]
@@ -310,12 +314,23 @@ describe.skipIf(!hasNamespaces)('in a namespace, which this machine has', () => 
     const lines = [
       `cat ${home}/owner.token ../../../owner.token ${home}/runs/${other}/token`,
       `umount -l ${home}; unshare --user --map-root-user --mount sh -c 'umount -l ${home}; cat ${home}/owner.token ../../../owner.token'`,
-      `touch ${home}/x; exec 2>&1; cat a.txt; echo mine > b.txt; pwd; ls ${home} ${home}/runs; cat ${home}/runs/${run}/token`,
+      `touch ${home}/x; exec 2>&1; cat a.txt; echo mine > b.txt; pwd; ls ${home} ${home}/runs; cat ${home}/daemon.json ${home}/runs/${run}/token`,
     ]
     // Root may take the cover away again: it is in no sandbox.
     await runner.start(run, script(lines.filter((line) => process.getuid?.() !== 0 || !line.startsWith('umount')).join('\n'), { cwd }))
     const { out, exit } = await told(runner, run)
-    expect(out.split('\n')).toEqual(['code', cwd, `${home}:`, 'runs', 'worktrees', '', `${home}/runs:`, run, `verysecret of ${run}`])
+    expect(out.split('\n')).toEqual([
+      'code',
+      cwd,
+      `${home}:`,
+      'daemon.json',
+      'runs',
+      'worktrees',
+      '',
+      `${home}/runs:`,
+      run,
+      `{"socket":"/s"}verysecret of ${run}`,
+    ])
     expect(exit).toMatchObject({ code: 0 })
     expect(readFileSync(join(cwd, 'b.txt'), 'utf8')).toBe('mine\n')
     expect(existsSync(join(home, 'x'))).toBe(false)
@@ -329,7 +344,8 @@ describe.skipIf(!hasNamespaces)('in a namespace, which this machine has', () => 
     // Only where it is to keep an agent: to find out what the machine can do, it is run without a marker.
     const slow = `#!/bin/sh\n[ -z "$SIGNALBOX_RUN" ] || read go < ${gate}\nexec ${real} "$@"\n`
     writeFileSync(join(bin, 'unshare'), slow, { mode: 0o755 })
-    const runner = daemon({ env: { ...process.env, PATH: `${bin}:${process.env.PATH}` } })
+    // Without a cover, for which it is run twice.
+    const runner = daemon({ env: { ...process.env, PATH: `${bin}:${process.env.PATH}` }, hidden: undefined })
     const run = newRun()
     await runner.start(run, { ...PLAIN, argv: ['sleep', '1000'] })
     const sent = runner.send(run, { seq: 1, signal: 'SIGINT' })
