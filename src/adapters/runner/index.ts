@@ -82,11 +82,16 @@ async function start(place: Place, spec: RunSpec, options: RunnerOptions, { isol
   if (!readRecord(place.folder)) {
     const socket = socketIn(options)
     const env = agentEnvironment(place.run, options.env, spec)
-    const kept = { isolation, around: around({ folder: place.folder, cwd }) }
+    const kept = { isolation, around: around({ folder: place.folder, cwd, needs: needsOf(spec, env) }) }
     const whole = { run: place.run, socket, argv, cwd, env, stdin, wallClockMs, outputBytes, graceMs, ...kept }
     await launchRunner(place.folder, options.entry, whole, runnerEnvironment(options.env))
   }
   return startedOf(recordOf(place))
+}
+
+/** Where one of these lies in the folder that is hidden, it stays open: an agent without its repository or its own settings is of no use. */
+function needsOf({ repo }: RunSpec, { HOME }: Record<string, string>): string[] {
+  return [repo, HOME, process.execPath].filter((path) => path !== undefined)
 }
 
 /** A new name for each: of two runners that are started for one run, the second must not take the first one's away. */

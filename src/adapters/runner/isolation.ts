@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { accessSync, constants, existsSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
+import { delimiter, join, relative } from 'node:path'
 import type { Spec } from '../../runner/spec.ts'
 
 /** What is hidden from an agent: the daemon's folder, with its token, its database and the tokens of other runs. */
@@ -12,8 +12,14 @@ export interface Hidden {
 
 export interface Isolation {
   isolation: Spec['isolation']
-  /** What an agent is started through that has this folder of its own and works in `cwd`. */
-  around(own: { folder: string; cwd: string }): Spec['around']
+  around(of: Started): Spec['around']
+}
+
+/** An agent that has this folder of its own, works in `cwd` and cannot do without what it needs. */
+interface Started {
+  folder: string
+  cwd: string
+  needs: string[]
 }
 
 const PROBE_MS = 5_000
@@ -57,8 +63,8 @@ export async function probeIsolation(path: string | undefined, hidden?: Hidden &
   for (const cover of covers)
     for (const bond of bonds)
       for (const root of asRoot) {
-        const around: Isolation['around'] = (own) => [...bond, unshare, ...namespace(unshare, root, own, cover)]
-        if (await works(around({ folder: hidden?.folder ?? '/', cwd: '/' }))) return { isolation: 'namespace', around }
+        const around: Isolation['around'] = (of) => [...bond, unshare, ...namespace(unshare, root, of, cover)]
+        if (await works(around({ folder: hidden?.folder ?? '/', cwd: '/', needs: [] }))) return { isolation: 'namespace', around }
       }
   return MARKER_ONLY
 }
@@ -66,13 +72,18 @@ export async function probeIsolation(path: string | undefined, hidden?: Hidden &
 type Cover = Hidden & { mount: string; mkdir: string }
 
 /** Only root mounts: who is somebody else is root for that, and then again who they are, without any power over the mounts. */
-function namespace(unshare: string, root: boolean, { folder, cwd }: { folder: string; cwd: string }, cover: Cover | undefined): string[] {
-  if (!cover) return [...(root ? [] : ['--user', '--map-current-user']), ...NAMESPACE]
+function namespace(unshare: string, root: boolean, { folder, cwd, needs }: Started, cover: Cover | undefined): string[] {
+  if (!cover || needs.some((path) => isWithin(cover.home, path))) return [...(root ? [] : ['--user', '--map-current-user']), ...NAMESPACE]
   const { home, worktrees, mount, mkdir } = cover
   const open = existsSync(worktrees) ? worktrees : folder
   const covered = ['/bin/sh', '-c', COVER, 'sh', folder, open, mount, home, mkdir, cwd]
   const ourselves = root ? [] : ['--user', `--map-user=${process.getuid?.()}`, `--map-group=${process.getgid?.()}`]
   return [...(root ? [] : AS_ROOT), ...MOUNTS, ...covered, unshare, ...ourselves, ...NAMESPACE]
+}
+
+function isWithin(folder: string, path: string): boolean {
+  const way = relative(folder, path)
+  return way !== '..' && !way.startsWith('../')
 }
 
 function works([program, ...args]: string[]): Promise<boolean> {

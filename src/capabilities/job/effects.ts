@@ -75,7 +75,7 @@ async function launch(ctx: EffectContext, run_id: string): Promise<void> {
   const { argv, env, inherit, stdin } = plan
   const limits = { wallClockMs: wall_clock ?? null, outputBytes: MOST_OUTPUT_BYTES, graceMs: GRACE_MS }
   await runner.keep(run_id, FIRST_STATE, () => JSON.stringify(plan.state ?? harness.begin()))
-  await reportStarted(ctx, run_id, await runner.start(run_id, { argv, env, inherit, stdin, cwd: place.path, ...limits }))
+  await reportStarted(ctx, run_id, await runner.start(run_id, { argv, env, inherit, stdin, cwd: place.path, repo: place.repo, ...limits }))
 }
 
 async function scriptOf({ view }: EffectContext, { task_id }: RunRow): Promise<string | null> {
