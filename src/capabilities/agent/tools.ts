@@ -40,7 +40,7 @@ export const invite = defineTool({
     role: Role,
     name: text(80).optional().describe('Shown to people; the handle derives from it'),
     profile: Profile.optional().describe('Default: what the role gives'),
-    project_id: mention(ProjectId).optional().describe('Writes stay inside this project'),
+    project_id: mention(ProjectId).optional().describe('It sees and changes this project alone; without one it sees all'),
     expires_in_hours: z.number().gt(0).max(8_760).optional(),
   }),
   output: z.strictObject({
