@@ -91,6 +91,7 @@ export async function serve(config: Config, { harnesses, build } = ownParts()): 
         entry: fileURLToPath(new URL('runner.js', build)),
         privateFolder: ensurePrivateFolder,
         env: process.env,
+        hidden: { home, worktrees: join(home, 'worktrees') },
       }),
     },
     hostName: `${hostname()}:${home}`,

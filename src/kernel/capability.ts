@@ -32,6 +32,8 @@ export interface SettingDefinition<S extends z.ZodType = z.ZodType> {
   schema: S
   default: z.output<S>
   description: string
+  /** Only the owner reads it back; elsewhere it is masked. */
+  secret?: boolean
 }
 
 /** A thing that MCP clients can read and subscribe to by URI; answered by a tool, so the same permissions hold. */
@@ -73,6 +75,11 @@ export function defineCapability<const C extends Capability>(capability: C): C {
   return capability
 }
 
-export function setting<S extends z.ZodType>(schema: S, value: z.output<S>, description: string): SettingDefinition<S> {
-  return { schema, default: value, description }
+export function setting<S extends z.ZodType>(
+  schema: S,
+  value: z.output<S>,
+  description: string,
+  more: Pick<SettingDefinition, 'secret'> = {},
+): SettingDefinition<S> {
+  return { schema, default: value, description, ...more }
 }

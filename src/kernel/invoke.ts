@@ -8,7 +8,7 @@ import { mapIds, notFound } from './id.ts'
 import type { RateLimit } from './limit.ts'
 import type { CallRecord, Feed, Ledger, StoredAnswer } from './log.ts'
 import { delay, type Patience, patiently } from './patience.ts'
-import { actingFor, inScope, type Lane, mayCall, mayFollow, onLane, type Principal, type RoleRules, SYSTEM } from './policy.ts'
+import { actingFor, inScope, type Lane, mayCall, maySee, onLane, onlyProject, type Principal, type RoleRules, SYSTEM } from './policy.ts'
 import { auditJson, lengthsOnly, redactText, withoutSecrets } from './redact.ts'
 import type { Found, Registry } from './registry.ts'
 import type { Settings } from './settings.ts'
@@ -271,7 +271,8 @@ export class Kernel {
       }
     } else {
       const rows = new Map<string, unknown>()
-      const resolved = await this.#patiently(() => this.#resolve(this.parts.storage.view, call.principal, tool, input, undefined, rows))
+      const named = await this.#patiently(() => this.#resolve(this.parts.storage.view, call.principal, tool, input, undefined, rows))
+      const resolved = inOwnProject(call.principal, tool, named as Record<string, unknown>)
       const seen = tool.watch
         ? await tool.watch(this.#watchContext(call), resolved)
         : await this.#patiently(async () => tool.look?.(this.#lookContext(call, rows), resolved))
@@ -375,7 +376,7 @@ export class Kernel {
         throw refuse('PERMISSION_DENIED', `"${ref}" is not you: identity comes from your token.`)
       const outside =
         (use === 'act' && tool.scoped && inScope(principal, kind, thing.id, thing.within)) ||
-        (tool.watch && mayFollow(principal, kind, thing.within))
+        maySee(principal, kind, thing.id, thing.within)
       if (outside) throw outside
       return thing.id
     })
@@ -652,6 +653,12 @@ export function unauthenticated(): ErrorBody {
     message: CODES.UNAUTHENTICATED.meaning,
     hint: 'Send "Authorization: Bearer <token>". The owner\'s token is in $SIGNALBOX_HOME/owner.token; agents get theirs from agent_invite.',
   }
+}
+
+/** A list is that of the caller's own project where it has one. */
+function inOwnProject(principal: Principal, tool: Tool, input: Record<string, unknown>): Record<string, unknown> {
+  const own = tool.across === 'log' ? undefined : onlyProject(principal)
+  return own && 'project_id' in tool.input.shape && input.project_id === undefined ? { ...input, project_id: own } : input
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -128,6 +128,8 @@ export function mayCall({ principal, lane, tool, name, calledAs, rules }: Permis
     return denied(principal, calledAs, `this token is for ${principal.only} alone`)
   if (tool.by !== undefined && principal.kind !== 'person')
     return denied(principal, calledAs, `only a person may call it, whatever the role`)
+  if (tool.across === 'projects' && onlyProject(principal) !== undefined)
+    return denied(principal, calledAs, 'it shows what belongs to every project, and you have one of your own')
   if (tool.by === 'owner' && !principal.owner) return denied(principal, calledAs, 'only the owner of this daemon may call it')
   const { profile } = onLane(principal, lane)
   if (!reaches(profile, tool.profile)) return tooLow(principal, profile, lane, tool, calledAs)
@@ -175,17 +177,22 @@ export function inScope(principal: Principal, kind: string, id: string, within: 
   for (const [scope, own] of Object.entries(limits)) {
     if (own === undefined || within[scope] === own) continue
     return refuse('PERMISSION_DENIED', `That ${kind} lies outside your ${scope}.`, {
-      hint: `You may read it, but act only inside your own ${scope}.`,
+      hint: `You act only inside your own ${scope}.`,
     })
   }
   return undefined
 }
 
-/** Whether a wait on this thing can ever end: the log must show its caller what happens to it. */
-export function mayFollow(principal: Principal, kind: string, within: Whereabouts): Refusal | undefined {
-  const own = principal.kind === 'agent' ? principal.scope.project : undefined
-  if (!own || !within.project || within.project === own) return undefined
-  return refuse('PERMISSION_DENIED', `That ${kind} lies outside your project: what happens to it is not shown to you.`)
+/** The only project that this caller sees. Undefined: all of them, for people and for agents that were given none in particular. */
+export function onlyProject({ kind, scope }: Principal): string | undefined {
+  return kind === 'agent' ? scope.project : undefined
+}
+
+/** Whether an agent may name a thing that lies at `within`, for whatever purpose. */
+export function maySee(principal: Principal, kind: string, id: string, within: Whereabouts): Refusal | undefined {
+  const own = onlyProject(principal)
+  if (!own || !within.project || within.project === own || id === principal.id) return undefined
+  return refuse('PERMISSION_DENIED', `That ${kind} lies outside your project.`, { hint: 'You see your own project only.' })
 }
 
 /** One rule for tail, waits and streams. */
@@ -193,6 +200,6 @@ export function mayRead(principal: Principal, event: LoggedEvent): boolean {
   if (principal.kind !== 'agent') return true
   if (event.audience === 'people') return false
   if (typeof event.audience === 'object') return event.audience.only === principal.id
-  const project = principal.scope.project
+  const project = onlyProject(principal)
   return !project || !event.project || event.project === project
 }

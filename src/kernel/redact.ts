@@ -1,3 +1,5 @@
+import type { Tool } from './tool.ts'
+
 /** Values under keys that end like this are secrets wherever they stand, in every dialect's casing. */
 const SECRET_KEY = /(token|secret|password|passwd|api[_-]?key|authorization|private[_-]?key|credentials?)$/i
 
@@ -45,8 +47,10 @@ function replaceSecrets(value: unknown, replacement: string | null): unknown {
 }
 
 /** A copy that says of these fields only how long they are. */
-export function lengthsOnly(value: unknown, fields: readonly string[] = []): unknown {
-  if (!fields.length || typeof value !== 'object' || value === null) return value
+export function lengthsOnly(value: unknown, unrecorded: Tool['unrecorded'] = []): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  const fields = typeof unrecorded === 'function' ? unrecorded(value as Record<string, unknown>) : unrecorded
+  if (!fields.length) return value
   return Object.fromEntries(
     Object.entries(value).map(([key, inner]) => [key, fields.includes(key) ? `[${JSON.stringify(inner)?.length ?? 0} characters]` : inner]),
   )

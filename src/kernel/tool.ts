@@ -95,12 +95,17 @@ interface Declaration<I extends z.ZodObject, O extends z.ZodObject> {
   by?: 'person' | 'owner'
   /** `open`: ids in the input are looked up but not scope-checked. Default: reads are open, writes are scoped. */
   scope?: 'open' | 'own'
+  /**
+   * What a read shows to an agent that has a project and names none. By default its own, where the tool takes a `project_id`. `log`: what
+   * the log shows it. `projects`: it cannot tell them apart, so such an agent may not call it.
+   */
+  across?: 'log' | 'projects'
   /** How an answer that is no refusal ended, for a script that sees the exit code of the command line. Default: done. */
   outcome?(answer: z.output<O>): 'done' | 'failed' | 'pending'
   /** A failure also reaches the human. */
   critical?: boolean
-  /** Fields of the input of which the audit keeps only the length: what somebody types may be a password. */
-  unrecorded?: readonly string[]
+  /** Fields of the input of which the audit keeps only the length: what somebody types may be a password. By the input, where that depends on it. */
+  unrecorded?: readonly string[] | ((input: Record<string, unknown>) => readonly string[])
   /** For the daemon itself; on no surface. */
   internal?: boolean
   /** Kept loaded by clients that defer the rest: about six tools. */

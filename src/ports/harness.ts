@@ -56,6 +56,8 @@ export interface Launch {
   approvals: Approvals
   /** What the program resumes by, when this is not its first life. */
   session: string | null
+  /** Why a script in the description of its task must not be run: somebody wrote it who may not. Null: it may, or there is none. */
+  noScript: string | null
   /** What the user gave this harness: the command line of `command`, the script of `scripted`. */
   options: Record<string, unknown>
 }

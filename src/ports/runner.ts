@@ -29,6 +29,8 @@ export interface Runner {
 export interface RunSpec {
   argv: [string, ...string[]]
   cwd: string
+  /** That the worktree in `cwd` belongs to: without it git does not work there. */
+  repo?: string
   /** On top of the few variables that every agent gets. */
   env: Record<string, string>
   /** Names that it gets from the daemon's own environment, when they are there. */

@@ -5,9 +5,9 @@ import { CODES, type ErrorBody, Refusal, refuse, TransientFault } from '../kerne
 import type { EventFilter } from '../kernel/event.ts'
 import { type Answer, type Kernel, type Proof, type Surface, unauthenticated } from '../kernel/invoke.ts'
 import type { Feed, Ledger } from '../kernel/log.ts'
-import type { Lane, Principal } from '../kernel/policy.ts'
+import { type Lane, maySee, type Principal } from '../kernel/policy.ts'
 import type { Health } from '../ports/daemon.ts'
-import { jsonBody } from './body.ts'
+import { Bodies, jsonBody } from './body.ts'
 import { EXECUTE, type Executed, execute, refusedWith } from './execute.ts'
 import type { McpSurface } from './mcp.ts'
 import type { Metrics } from './metrics.ts'
@@ -37,10 +37,13 @@ type Ctx = Context<Env>
 /** The methods that go through the kernel's door. */
 const MCP_CALLS = new Set(['tools/call', 'resources/read'])
 const CHALLENGE = 'Bearer realm="signalbox"'
+/** What comes in one piece or two is read before its token is asked for: that would cost every call a second look. */
+const SMALL_BODY = 16_384
 const LOOPBACK = ['localhost', '127.0.0.1', '[::1]']
 
 export function createHttp(parts: HttpParts): Hono<Env> {
   const app = new Hono<Env>()
+  const bodies = new Bodies()
   const hosts = new Set([...LOOPBACK, ...parts.allowedHosts])
 
   app.use(async (c, next) => {
@@ -107,7 +110,7 @@ export function createHttp(parts: HttpParts): Hono<Env> {
   app.post('/api/tools/:name', async (c) => {
     const secret = bearer(c)
     if (!secret) return answerError(c, parts, refused(parts, c))
-    const input = await jsonBody(c.env.incoming)
+    const input = await bodyOf(c, parts, bodies)
     const answer = await parts.kernel.invoke({
       tool: c.req.param('name'),
       input,
@@ -129,7 +132,7 @@ export function createHttp(parts: HttpParts): Hono<Env> {
     const after = c.req.header('last-event-id') ?? c.req.query('after') ?? parts.feed.head
     // A bad cursor must be a clear answer, not a stream that never speaks.
     await parts.ledger.tail(parts.kernel.parts.storage.view, after, {}, 1)
-    const filter = await filterOf(c, parts.kernel)
+    const filter = await filterOf(c, parts.kernel, principal)
     const dialect = c.req.query('dialect')
     const shape = dialect === undefined ? undefined : parts.kernel.parts.registry.dialect(dialect).event
     void parts.streams.attach(c.env.outgoing as never, principal, filter, after, shape).catch(() => c.env.outgoing.destroy())
@@ -139,7 +142,7 @@ export function createHttp(parts: HttpParts): Hono<Env> {
   app.post(EXECUTE, async (c) => {
     const secret = bearer(c)
     if (!secret) return answerError(c, parts, refused(parts, c))
-    const body = await jsonBody(c.env.incoming)
+    const body = await bodyOf(c, parts, bodies)
     // A token that has ended is refused at the door, where that is recorded.
     const proof = await parts.kernel.authenticate(secret)
     const how = { surface: surfaceOf(c), lane: laneOf(c), source: sourceOf(c), signal: c.req.raw.signal, holdMs: parts.holdMs }
@@ -148,8 +151,8 @@ export function createHttp(parts: HttpParts): Hono<Env> {
 
   app.all('/mcp', async (c) => {
     if (!bearer(c)) return answerError(c, parts, refused(parts, c))
-    // Read before the token is asked for: the call must not go by what was true when a slow client began to send it.
-    const body = c.req.method === 'POST' ? await jsonBody(c.env.incoming) : undefined
+    // Asked for once more after it: the call must not go by what was true when a slow client began to send it.
+    const body = c.req.method === 'POST' ? await bodyOf(c, parts, bodies) : undefined
     const found = await requirePrincipal(c, parts)
     if (!MCP_CALLS.has(String((body as { method?: unknown } | undefined)?.method))) admit(c, parts, found.principal)
     const dialect = c.req.query('dialect')
@@ -202,6 +205,23 @@ function admit(c: Ctx, parts: HttpParts, principal: Principal): void {
 function whenOver(c: Ctx, then: () => void): void {
   if (c.env.outgoing.destroyed) then()
   else c.env.outgoing.once('close', then)
+}
+
+/** A token that nobody knows must not make us read a megabyte first. */
+async function bodyOf(c: Ctx, parts: HttpParts, bodies: Bodies): Promise<unknown> {
+  const { incoming } = c.env
+  if (Number(incoming.headers['content-length']) <= SMALL_BODY) return jsonBody(incoming)
+  const { principal } = await requirePrincipal(c, parts)
+  const { count, release } = bodies.open(principal.tokenId ?? principal.id)
+  whenOver(c, release)
+  return jsonBody(incoming, (bytes) => {
+    try {
+      count(bytes)
+    } catch (error) {
+      parts.kernel.parts.countRefusal(principal.id, 'RATE_LIMITED')
+      throw error
+    }
+  })
 }
 
 async function requirePrincipal(c: Ctx, parts: HttpParts): Promise<{ principal: Principal; secret: string; proof: Proof }> {
@@ -257,12 +277,14 @@ function sourceOf(c: Ctx): string {
   return c.env.incoming?.socket?.remoteAddress ?? 'unknown'
 }
 
-async function filterOf(c: Ctx, kernel: Kernel): Promise<EventFilter> {
+async function filterOf(c: Ctx, kernel: Kernel, principal: Principal): Promise<EventFilter> {
   const idOf = async (kind: string) => {
     const ref = c.req.query(kind)
     if (ref === undefined) return undefined
     const found = await kernel.parts.registry.thing(kind).find(kernel.parts.storage.view, ref)
     if (!found) throw refuse('RESOURCE_NOT_FOUND', `There is no ${kind} "${ref.slice(0, 64)}".`)
+    const outside = maySee(principal, kind, found.id, found.within)
+    if (outside) throw outside
     return found.id
   }
   return { types: c.req.query('types')?.split(',').slice(0, 50), project: await idOf('project'), task: await idOf('task') }

@@ -9,7 +9,10 @@ import type { Exit, Frame } from '../ports/runner.ts'
 
 /** What a test says about a launch; the rest is made up. */
 export type Scene = Pick<Launch, 'options'> &
-  Partial<Pick<Launch, 'run' | 'cwd' | 'brief' | 'task' | 'session' | 'model' | 'approvals'>> & { url?: string; token?: string }
+  Partial<Pick<Launch, 'run' | 'cwd' | 'brief' | 'task' | 'session' | 'model' | 'approvals' | 'noScript'>> & {
+    url?: string
+    token?: string
+  }
 
 export interface Recording {
   /** What the fold began with. */
@@ -44,6 +47,7 @@ export function launchOf(scene: Scene): Launch {
     model: scene.model ?? null,
     approvals: scene.approvals ?? 'allow',
     session: scene.session ?? null,
+    noScript: scene.noScript ?? null,
     options: scene.options,
   }
 }

@@ -291,6 +291,59 @@ describe('[S15] storms', () => {
   })
 })
 
+/** So many requests of a megabyte without their last bytes; `statuses` grows with the answers. */
+async function halfSent(count: number, token: string, path: string) {
+  const head = `POST ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer ${token}\r\ncontent-type: application/json\r\ncontent-length: ${MB}\r\n\r\n`
+  const statuses: number[] = []
+  const sockets = await Promise.all(
+    Array.from({ length: count }, async () => {
+      const socket = await dial(daemon)
+      socket.once('data', (data) => statuses.push(Number(String(data).split(' ')[1])))
+      socket.write(head)
+      socket.write(Buffer.alloc(MB - 10, 'x'))
+      return socket
+    }),
+  )
+  return { statuses, end: () => sockets.forEach((socket) => void socket.destroy()) }
+}
+
+const resident = async () =>
+  Number(/resident_bytes (\d+)/.exec((await send(daemon.url, { path: '/metrics', headers: bearer(daemon.token) })).text)?.[1])
+
+describe('[S15] many megabytes', () => {
+  test.each(['/api/tools/task_create', '/mcp', '/mcp/execute'])(
+    '[S15] a token that nobody knows is refused before its megabyte is read, at %s',
+    async (path) => {
+      const before = await resident()
+      const { statuses, end } = await halfSent(200, `sbx_agent_${'a'.repeat(43)}`, path)
+      await until(
+        () => statuses.length === 200,
+        () => `200 answers, not ${statuses.length}`,
+      )
+      expect(new Set(statuses)).toEqual(new Set([401]))
+      expect((await resident()) - before).toBeLessThan(100 * MB)
+      end()
+    },
+  )
+
+  test('[S15] one token has no more than 16 MB under way; another is served meanwhile, and so is the first when it is over', async () => {
+    const agent = await daemon.call('agent_invite', { role: 'worker' })
+    const { statuses, end } = await halfSent(16, agent.token, '/api/tools/task_note')
+    const big = JSON.stringify({ body: 'x'.repeat(MB - 100) })
+    const ask = (token?: string) => post('/api/tools/task_note', big, token)
+    let refused: Answered | undefined
+    await until(async () => {
+      refused = await ask(agent.token)
+      return refused.status === 429
+    }, 'all of it has arrived')
+    expect(refused?.json.error).toMatchObject({ code: 'RATE_LIMITED', message: expect.stringContaining('16 MB') })
+    expect(statuses).toEqual([])
+    expect((await ask()).json.error.code).toBe('INVALID_INPUT')
+    end()
+    await until(async () => (await ask(agent.token)).status === 400, 'there is room again')
+  })
+})
+
 describe('[S15] slow and silent', () => {
   test('[S15] hundreds of half-sent requests hold up nobody', async () => {
     const half = [

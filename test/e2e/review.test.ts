@@ -152,7 +152,7 @@ describe('the review loop', () => {
   test('[F29] a worker that is still there when its work comes back goes on with it, or is started again', async () => {
     await site.daemon.call('setting_update', { key: 'review.harness', value: null })
     await site.daemon.call('setting_update', { key: 'runs.linger_seconds', value: 2 })
-    const go = join(site.daemon.home, 'go')
+    const go = join(site.repo, '.git', 'go')
     const task = await site.begin(mendsSlowly(go))
     await site.is(task, 'REVIEW')
     await site.daemon.call('review_feedback', { task_id: task, ...FEEDBACK })

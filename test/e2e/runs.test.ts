@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
@@ -7,6 +8,9 @@ import { git, repository } from '../chaos/kill-runs.ts'
 import { databaseOf, rows, until } from './support.ts'
 
 type Any = ReturnType<typeof JSON.parse>
+
+const hasNamespaces = spawnSync('unshare', ['--user', '--map-root-user', '--mount', 'mount', '-t', 'tmpfs', 'x', '/mnt']).status === 0
+if (!hasNamespaces) console.warn('NOT RUN: [E65] what an agent in a namespace does not see (needs unshare without root)')
 
 const ASKING = ['node', join(import.meta.dirname, '../../src/adapters/acp/agent.mjs'), '{"always":"permit"}']
 
@@ -108,6 +112,13 @@ describe('an agent at work', () => {
     expect(readdirSync(site.repo).sort()).toEqual(['.git', 'mine.txt'])
     const checks = (await site.daemon.call('job_submit', { task_id: task, action: 'run_checks' })).job_id
     expect(await site.over(checks)).toMatchObject({ state: 'succeeded' })
+  })
+
+  test.skipIf(!hasNamespaces)('[E65] finds neither the token of the owner nor the database, by whatever way', async () => {
+    const [run, home] = [(path: string) => ({ run: { argv: ['cat', path], expect_code: 1 } }), site.daemon.home]
+    expect(existsSync(join(home, 'owner.token'))).toBe(true)
+    const { job } = await site.begin([run(join(home, 'owner.token')), run('../../../owner.token'), run(databaseOf(site.daemon)), DONE])
+    expect(await site.over(job)).toMatchObject({ state: 'succeeded' })
   })
 
   test('[E61] a message arrives in the middle of its work, once', async () => {

@@ -26,7 +26,7 @@ import { gitNow, realGit } from '../../testing/git.ts'
 import { until } from '../../testing/signals.ts'
 import { kill } from '../../testing/survivors.ts'
 import { execHere } from './exec.ts'
-import { addWorktree } from './place.ts'
+import { addWorktree, fingerprintOf } from './place.ts'
 import { opener, type Repo } from './run.ts'
 
 /** A real repository with one commit, a home of its own, and our git on it. */
@@ -518,6 +518,21 @@ test('[G8] commits of a submodule are kept when its folder was deleted by hand',
   const [kept] = readdirSync(join(ground.top, '.git/signalbox/modules'))
   const folder = join(ground.top, '.git/signalbox/modules', kept as string, 'sub')
   expect(ground.in(ground.folder, '--git-dir', folder, '--work-tree', folder, 'rev-parse', 'topic')).toBe(only)
+})
+
+base('[W14] [G15] a state with tens of thousands of files is read in portions', async () => {
+  let [now, most] = [0, 0]
+  const stamp = async (entry: string) => {
+    most = Math.max(most, ++now)
+    await Promise.resolve()
+    now--
+    return entry
+  }
+  const entries = Array.from({ length: 20_000 }, (_, i) => `?? ${i}`)
+  const fingerprint = await fingerprintOf('x', entries, stamp)
+  expect(most).toBeLessThanOrEqual(200)
+  expect(await fingerprintOf('x', entries, stamp)).toBe(fingerprint)
+  for (const other of [entries.slice(1), entries.with(-1, '?? other')]) expect(await fingerprintOf('x', other, stamp)).not.toBe(fingerprint)
 })
 
 describe('an untrusted repository', () => {

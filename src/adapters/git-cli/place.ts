@@ -180,13 +180,12 @@ export async function state(repo: Repo, place: Place, from: string): Promise<Wor
   const head = await commitAt(at, 'HEAD')
   const status = await at.git(['status', '--porcelain', '-z', '--no-renames', '--untracked-files=all', '--ignore-submodules=dirty'])
   const entries = status.toString().split('\0').filter(Boolean)
-  const stamps = await Promise.all(entries.map((entry) => stampOf(join(place.path, entry.slice(3)))))
   return {
     state: 'present',
     head: head ?? null,
     ahead: head ? await aheadOf(at, from, head) : 0,
     dirty: entries.length,
-    fingerprint: digest([head ?? '', ...entries, ...stamps]),
+    fingerprint: await fingerprintOf(head ?? '', entries, (entry) => stampOf(join(place.path, entry.slice(3)))),
   }
 }
 
@@ -194,6 +193,16 @@ async function aheadOf(at: At, from: string, head: string): Promise<number> {
   const base = await commitAt(at, from)
   if (!base) throw new GitRefusal('missing', `${at.cwd} has no ${from}.`)
   return Number(await at.line(['rev-list', '--count', `${base}..${head}`]))
+}
+
+/** Tens of thousands of files at once would keep everybody else waiting, and health. */
+const PORTION = 200
+
+export async function fingerprintOf(head: string, entries: string[], stamp: (entry: string) => Promise<string>): Promise<string> {
+  const hash = createHash('sha256').update([head, ...entries].join('\0'))
+  for (let i = 0; i < entries.length; i += PORTION)
+    for (const stamped of await Promise.all(entries.slice(i, i + PORTION).map(stamp))) hash.update(`\0${stamped}`)
+  return hash.digest('hex').slice(0, 32)
 }
 
 async function stampOf(path: string): Promise<string> {

@@ -8,7 +8,7 @@ import { SPOOL, STOP, type Stop } from '../../runner/spec.ts'
 import { BATCH_BYTES, parseFrames } from '../../runner/spool.ts'
 import { signal as signalProcess } from '../../runner/tree.ts'
 import { agentEnvironment, runnerEnvironment } from './environment.ts'
-import { type Isolation, probeIsolation } from './isolation.ts'
+import { type Hidden, type Isolation, MARKER_ONLY, probeIsolation } from './isolation.ts'
 import { launchRunner } from './launch.ts'
 import { callRunner } from './line.ts'
 import { openNews } from './news.ts'
@@ -27,6 +27,8 @@ export interface RunnerOptions {
   env: Record<string, string | undefined>
   /** `marker` where namespaces work but are not wanted: sudo does not work in one. */
   isolation?: 'auto' | 'marker'
+  /** What an agent in a namespace does not see, but for its own folder. */
+  hidden?: Hidden
 }
 
 const MAX_SOCKET_PATH = 100
@@ -39,7 +41,7 @@ export function createRunner(options: RunnerOptions): Runner {
   const at = (run: string) => placeOf(options.folder, run)
   let isolation: Promise<Isolation> | undefined
   const isolate = () => {
-    isolation ??= options.isolation === 'marker' ? Promise.resolve({ isolation: 'marker', around: [] }) : probeIsolation(options.env.PATH)
+    isolation ??= options.isolation === 'marker' ? Promise.resolve(MARKER_ONLY) : probe(options)
     return isolation
   }
   async function folder(run: string): Promise<string> {
@@ -62,6 +64,11 @@ export function createRunner(options: RunnerOptions): Runner {
   }
 }
 
+function probe({ folder, hidden, privateFolder, env }: RunnerOptions): Promise<Isolation> {
+  privateFolder(folder)
+  return probeIsolation(env.PATH, hidden && { ...hidden, folder })
+}
+
 async function keepFile(folder: string, name: string, make: () => string): Promise<string> {
   const path = join(folder, checkKept(name))
   const kept = await readFile(path, 'utf8').catch(() => undefined)
@@ -70,15 +77,21 @@ async function keepFile(folder: string, name: string, make: () => string): Promi
   return readFile(path, 'utf8')
 }
 
-async function start(place: Place, spec: RunSpec, options: RunnerOptions, isolation: Isolation): Promise<Started> {
+async function start(place: Place, spec: RunSpec, options: RunnerOptions, { isolation, around }: Isolation): Promise<Started> {
   const { argv, cwd, stdin, wallClockMs, outputBytes, graceMs } = spec
   if (!readRecord(place.folder)) {
     const socket = socketIn(options)
     const env = agentEnvironment(place.run, options.env, spec)
-    const whole = { run: place.run, socket, argv, cwd, env, stdin, wallClockMs, outputBytes, graceMs, ...isolation }
+    const kept = { isolation, around: around({ folder: place.folder, cwd, needs: needsOf(spec, env) }) }
+    const whole = { run: place.run, socket, argv, cwd, env, stdin, wallClockMs, outputBytes, graceMs, ...kept }
     await launchRunner(place.folder, options.entry, whole, runnerEnvironment(options.env))
   }
   return startedOf(recordOf(place))
+}
+
+/** Where one of these lies in the folder that is hidden, it stays open: an agent without its repository or its own settings is of no use. */
+function needsOf({ repo }: RunSpec, { HOME }: Record<string, string>): string[] {
+  return [repo, HOME, process.execPath].filter((path) => path !== undefined)
 }
 
 /** A new name for each: of two runners that are started for one run, the second must not take the first one's away. */

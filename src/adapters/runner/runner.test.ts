@@ -5,6 +5,7 @@ import {
   appendFileSync,
   closeSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   openSync,
   readdirSync,
@@ -33,6 +34,8 @@ const ENTRY = resolve(import.meta.dirname, '../../../dist/runner.js')
 const base = mkdtempSync(join(realpathSync(tmpdir()), 'run-'))
 afterAll(() => rmSync(base, { recursive: true, force: true }))
 
+/** A folder that agents do not see. */
+const home = mkdtempSync(join(base, 'home-'))
 const NEVER = new AbortController().signal
 const MODES = ['auto', 'marker'] as const
 
@@ -45,6 +48,7 @@ function daemon(options: Partial<RunnerOptions> = {}): Runner {
     entry: ENTRY,
     privateFolder: ensurePrivateFolder,
     env,
+    hidden: { home, worktrees: join(home, 'worktrees') },
     ...options,
   })
 }
@@ -297,6 +301,42 @@ describe.skipIf(!hasNamespaces)('in a namespace, which this machine has', () => 
     expect(running(unmarked)).toBe(false)
   })
 
+  test("[R15] of the daemon's folder an agent sees its own run and the worktrees, by whatever way it looks", async () => {
+    const home = mkdtempSync(join(base, 'home-'))
+    const [worktrees, cwd] = [join(home, 'worktrees'), join(home, 'worktrees', 'web', 'task')]
+    mkdirSync(cwd, { recursive: true })
+    writeFileSync(join(home, 'owner.token'), 'verysecret')
+    writeFileSync(join(home, 'daemon.json'), '{"socket":"/s"}')
+    writeFileSync(join(cwd, 'a.txt'), 'code\n')
+    const runner = daemon({ folder: join(home, 'runs'), hidden: { home, worktrees } })
+    const [run, other] = [newRun(), newRun()]
+    for (const one of [run, other]) await runner.keep(one, 'token', () => `verysecret of ${one}`)
+    const lines = [
+      `cat ${home}/owner.token ../../../owner.token ${home}/runs/${other}/token`,
+      `umount -l ${home}; unshare --user --map-root-user --mount sh -c 'umount -l ${home}; cat ${home}/owner.token ../../../owner.token'`,
+      `touch ${home}/x; exec 2>&1; cat a.txt; echo mine > b.txt; pwd; ls ${home} ${home}/runs; cat ${home}/daemon.json ${home}/runs/${run}/token`,
+    ]
+    // Root may take the cover away again: it is in no sandbox.
+    await runner.start(run, script(lines.filter((line) => process.getuid?.() !== 0 || !line.startsWith('umount')).join('\n'), { cwd }))
+    const { out, exit } = await told(runner, run)
+    expect(out.split('\n')).toEqual([
+      'code',
+      cwd,
+      `${home}:`,
+      'daemon.json',
+      'runs',
+      'worktrees',
+      '',
+      `${home}/runs:`,
+      run,
+      `{"socket":"/s"}verysecret of ${run}`,
+    ])
+    expect(exit).toMatchObject({ code: 0 })
+    expect(readFileSync(join(cwd, 'b.txt'), 'utf8')).toBe('mine\n')
+    expect(existsSync(join(home, 'x'))).toBe(false)
+    expect(readFileSync(join(home, 'owner.token'), 'utf8')).toBe('verysecret')
+  })
+
   test('[R9] a signal that comes before the agent is in its namespace waits for it', async () => {
     const [bin, gate] = [mkdtempSync(join(base, 'bin-')), join(base, 'gate')]
     execFileSync('mkfifo', [gate])
@@ -304,7 +344,8 @@ describe.skipIf(!hasNamespaces)('in a namespace, which this machine has', () => 
     // Only where it is to keep an agent: to find out what the machine can do, it is run without a marker.
     const slow = `#!/bin/sh\n[ -z "$SIGNALBOX_RUN" ] || read go < ${gate}\nexec ${real} "$@"\n`
     writeFileSync(join(bin, 'unshare'), slow, { mode: 0o755 })
-    const runner = daemon({ env: { ...process.env, PATH: `${bin}:${process.env.PATH}` } })
+    // Without a cover, for which it is run twice.
+    const runner = daemon({ env: { ...process.env, PATH: `${bin}:${process.env.PATH}` }, hidden: undefined })
     const run = newRun()
     await runner.start(run, { ...PLAIN, argv: ['sleep', '1000'] })
     const sent = runner.send(run, { seq: 1, signal: 'SIGINT' })

@@ -36,6 +36,7 @@ export const scripted: Harness = {
   },
   launch(launch): LaunchPlan {
     const given = Options.parse(launch.options)
+    if (launch.noScript !== null && given.script === undefined && given.file === undefined) throw new Error(launch.noScript)
     return {
       argv: [process.execPath, program() ?? (PROGRAMS[0] as string)],
       env: environment(launch, given),

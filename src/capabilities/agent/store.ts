@@ -108,8 +108,17 @@ export function agentStore(tx: Tx) {
     person: (ref: string) => FIND.person[byRef(ref)].first(tx, { value: ref }),
     owner: () => db.selectFrom('people').selectAll().where('owner', '=', 1).executeTakeFirst(),
     people: () => db.selectFrom('people').selectAll().orderBy('id').execute(),
-    agents: (after: string, limit: number) =>
-      db.selectFrom('agents').selectAll().where('id', '>', after).orderBy('id').limit(limit).execute(),
+    agents: (project: string | undefined, after: string, limit: number) =>
+      db
+        .selectFrom('agents')
+        .selectAll()
+        .where('id', '>', after)
+        .$if(project !== undefined, (rest) =>
+          rest.where((is) => is.or([is('project_id', '=', project as string), is('project_id', 'is', null)])),
+        )
+        .orderBy('id')
+        .limit(limit)
+        .execute(),
     insertPerson: (row: PersonRow) => db.insertInto('people').values(row).execute(),
     insertAgent: (row: AgentRow) => db.insertInto('agents').values(row).execute(),
 

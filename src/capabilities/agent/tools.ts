@@ -40,7 +40,7 @@ export const invite = defineTool({
     role: Role,
     name: text(80).optional().describe('Shown to people; the handle derives from it'),
     profile: Profile.optional().describe('Default: what the role gives'),
-    project_id: mention(ProjectId).optional().describe('Writes stay inside this project'),
+    project_id: mention(ProjectId).optional().describe('It sees and changes this project alone; without one it sees all'),
     expires_in_hours: z.number().gt(0).max(8_760).optional(),
   }),
   output: z.strictObject({
@@ -156,13 +156,17 @@ export const list = defineTool({
   name: 'agent_list',
   title: 'List agents',
   description: 'Agents with role, state and current task, oldest first.',
-  input: z.strictObject({ limit: PageSize, after: PageToken.optional() }),
+  input: z.strictObject({
+    project_id: ProjectId.optional().describe('Those of this project, and those that have none'),
+    limit: PageSize,
+    after: PageToken.optional(),
+  }),
   output: z.strictObject({ agents: z.array(AgentView), next: z.string().nullable() }),
   example: { limit: 20 },
   impact: 'read',
   profile: 'viewer',
-  async look(ctx, { limit, after }) {
-    const rows = await agentStore(ctx.view).agents(after ?? '', limit)
+  async look(ctx, { project_id, limit, after }) {
+    const rows = await agentStore(ctx.view).agents(project_id, after ?? '', limit)
     const agents = []
     const facts = await factsOf(ctx.view, rows)
     for (const row of rows) agents.push(await agentView(ctx.view, row, facts(row), ctx.now))

@@ -49,6 +49,7 @@ export const list = defineTool({
   example: { states: ['dead', 'unknown'] },
   impact: 'read',
   profile: 'operator',
+  across: 'projects',
   async look(ctx, { states, before, limit }) {
     const rows = await effectList(ctx.view).list(states, before, limit)
     const counts = await effectList(ctx.view).counts()

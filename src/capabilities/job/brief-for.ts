@@ -11,7 +11,6 @@ import { jobStore, type RunRow, runStore } from './store.ts'
 
 const HOUSE_RULES = ['AGENTS.md', 'CLAUDE.md', 'CONTRIBUTING.md']
 const MOST_NOTES = 50
-const BOUNDARY_CHARACTERS = 20
 
 /** Everything that the agent of this run is told, as it is at its start. */
 export async function briefFor(ctx: EffectContext, run: RunRow, place: Place): Promise<string> {
@@ -39,7 +38,6 @@ export async function briefOn(
   const repo = await projectStore(view).repo(work.repo_id)
   const notes = await taskStore(view).notes(task.id, MOST_NOTES)
   return brief({
-    boundary: id.slice(-BOUNDARY_CHARACTERS),
     agent: agent.handle,
     task: {
       handle: handleOf(task),

@@ -5,6 +5,7 @@ import { GitRefusal } from '../../ports/git.ts'
 import type { Harness, Launch, LaunchPlan } from '../../ports/harness.ts'
 import type { Exit } from '../../ports/runner.ts'
 import { hashOf, newSecret } from '../agent/index.ts'
+import { taskStore, whyNotScript } from '../task/index.ts'
 import { Elsewhere, makeWorktree, placeOf, type WorkRow, workOf, workPlan } from '../work/index.ts'
 import { briefFor } from './brief-for.ts'
 import type { Allowance } from './budget.ts'
@@ -66,6 +67,7 @@ async function launch(ctx: EffectContext, run_id: string): Promise<void> {
     model: run.model,
     approvals: run.approvals,
     session: run.session,
+    noScript: await scriptOf(ctx, run),
     options: JSON.parse(run.options),
   })
   // It would refuse the next time too.
@@ -76,7 +78,12 @@ async function launch(ctx: EffectContext, run_id: string): Promise<void> {
   const env = { ...plan.env, ...(token ? { SIGNALBOX_URL: url } : {}) }
   const limits = { wallClockMs: wall_clock ?? null, outputBytes: MOST_OUTPUT_BYTES, graceMs: GRACE_MS }
   await runner.keep(run_id, FIRST_STATE, () => JSON.stringify(plan.state ?? harness.begin()))
-  await reportStarted(ctx, run_id, await runner.start(run_id, { argv, env, inherit, stdin, cwd: place.path, ...limits }))
+  await reportStarted(ctx, run_id, await runner.start(run_id, { argv, env, inherit, stdin, cwd: place.path, repo: place.repo, ...limits }))
+}
+
+async function scriptOf({ view }: EffectContext, { task_id }: RunRow): Promise<string | null> {
+  const task = await taskStore(view).find(task_id)
+  return task ? whyNotScript(view, task) : null
 }
 
 /** An error: it is not started like this, and says why. */

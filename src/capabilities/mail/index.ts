@@ -44,6 +44,8 @@ export const mail = defineCapability({
         .refine(isWebhook, 'an https URL, or an http URL of this machine, without a name and password in it; or nothing'),
       '',
       'Where each letter to a person is posted as JSON',
+      // For most services whoever knows the address may post there.
+      { secret: true },
     ),
   },
   things: [

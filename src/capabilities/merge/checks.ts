@@ -17,6 +17,7 @@ export interface Check {
   command: string
   /** The folder with the tree; asked for only when it begins now. */
   cwd(): Promise<string>
+  repo: string
   /** Whether anybody still asks what this command says about this tree. */
   isWanted(command: string): Promise<boolean>
 }
@@ -56,7 +57,7 @@ interface Begun {
   at: number
 }
 
-async function begin(ctx: EffectContext, { name, command, cwd, isWanted }: Check): Promise<Begun | undefined> {
+async function begin(ctx: EffectContext, { name, command, cwd, repo, isWanted }: Check): Promise<Begun | undefined> {
   const { runner } = ctx.ports
   const { state } = await runner.look(name)
   const limit_ms = await limitMs(ctx)
@@ -69,6 +70,7 @@ async function begin(ctx: EffectContext, { name, command, cwd, isWanted }: Check
     await runner.start(name, {
       argv: ['/bin/sh', '-c', command],
       cwd: await cwd(),
+      repo,
       env: { CI: '1' },
       inherit: [],
       stdin: 'closed',

@@ -209,7 +209,7 @@ class Passage {
       // Each that begins finds the tree and nothing else.
       const cwd = async () => (await git.scratch(this.#line.repo, scratchOf(this.#line.target), commit)).path
       const isWanted = async (asked: string) => (await this.#wanted())?.checks === asked
-      verdict = await runChecks(this.#ctx, { name, command, cwd, isWanted })
+      verdict = await runChecks(this.#ctx, { name, command, cwd, repo: this.#line.repo, isWanted })
       if (verdict === 'stale' || verdict.green) break
     }
     // Not before: whoever comes back after the first would take the second for it.

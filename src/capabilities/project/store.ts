@@ -44,8 +44,16 @@ export function projectStore(tx: Tx) {
   const db = tables<Tables>(tx)
   return {
     project: (ref: string) => projectBy[byRef(ref)].first(tx, { ref }),
-    projects: (after: string, limit: number) =>
-      db.selectFrom('projects').selectAll().where('id', '>', after).where('deleted_at', 'is', null).orderBy('id').limit(limit).execute(),
+    projects: (after: string, limit: number, only?: string) =>
+      db
+        .selectFrom('projects')
+        .selectAll()
+        .where('id', '>', after)
+        .where('deleted_at', 'is', null)
+        .$if(only !== undefined, (rest) => rest.where('id', '=', only as string))
+        .orderBy('id')
+        .limit(limit)
+        .execute(),
     insertProject: (row: ProjectRow) => db.insertInto('projects').values(row).execute(),
     /** Its handle is free for another. */
     deleteProject: async (id: string, now: number) => {

@@ -44,13 +44,13 @@ export const list = defineTool({
   name: 'project_list',
   title: 'List projects',
   description: 'Projects, oldest first; `current` is the one that your token has open.',
-  input: z.strictObject({ limit: PageSize, after: PageToken.optional() }),
+  input: z.strictObject({ project_id: ProjectId.optional().describe('Only this one'), limit: PageSize, after: PageToken.optional() }),
   output: z.strictObject({ projects: z.array(ProjectView), current: z.string().nullable(), next: z.string().nullable() }),
   example: {},
   impact: 'read',
   profile: 'viewer',
-  async look(ctx, { limit, after }) {
-    const rows = await projectStore(ctx.view).projects(after ?? '', limit)
+  async look(ctx, { project_id, limit, after }) {
+    const rows = await projectStore(ctx.view).projects(after ?? '', limit, project_id)
     const current = (await currentProject(ctx.view, ctx.principal)) ?? null
     return { projects: rows.map(projectView), current, next: rows.length === limit ? (rows.at(-1)?.id ?? null) : null }
   },

@@ -2,13 +2,15 @@ import { describe, expect, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { ROLE_NAMES } from '../../kernel/policy.ts'
 import { defineTool } from '../../kernel/tool.ts'
-import { type Caller, openTestApp, type TestApp, test } from '../../testing/app.ts'
+import { Caller, openTestApp, type TestApp, test } from '../../testing/app.ts'
 import { withProbe } from '../../testing/probe.ts'
 import { until } from '../../testing/signals.ts'
 
 type Call = { id: string; tool: string; outcome: string; principal: string; input: unknown; output: unknown }
 
 const tail = async (caller: Caller, input: Record<string, unknown> = {}): Promise<Call[]> => (await caller.call('audit_tail', input)).calls
+const WEBHOOK = { key: 'mail.notify_webhook', value: 'https://hooks.example.com/T000/verysecret' }
+
 const setting = async (app: TestApp, key: string) => (await app.owner.call('setting_get', { key })).settings[0]
 
 describe('health', () => {
@@ -301,6 +303,27 @@ describe('settings', () => {
   test('[Y8] only a person changes one', async ({ app }) => {
     const agent = await app.agent('supervisor', { profile: 'maintainer' })
     expect(await agent.refused('setting_update', { key: 'limits.agent_burst', value: 5 })).toMatchObject({ code: 'PERMISSION_DENIED' })
+  })
+
+  test('[K33] a secret one is read back by the owner alone, and is in no answer to others, event or audit', async ({ app }) => {
+    const { token } = await app.owner.call('person_invite', { name: 'Ben', profile: 'maintainer' })
+    const ben = new Caller(app.app, token, '', 'ben')
+    await app.owner.call('setting_update', { key: WEBHOOK.key, value: 'https://hooks.example.com/before/verysecret' })
+    const shown = [await ben.call('setting_update', WEBHOOK)]
+    await app.owner.refused('setting_update', { ...WEBHOOK, value: 'http://elsewhere.example.com/verysecret' })
+    const planner = await app.agent('planner', { profile: 'viewer' })
+    for (const caller of [planner, ben]) {
+      shown.push(await caller.call('setting_get', {}), await caller.call('setting_get', { key: WEBHOOK.key }))
+      shown.push(await caller.call('audit_tail', {}), await caller.call('event_list', {}))
+    }
+    shown.push(await app.owner.call('audit_tail', {}), await app.events({}))
+    expect(JSON.stringify(shown)).not.toContain('verysecret')
+    expect(JSON.stringify(shown)).toContain(WEBHOOK.key)
+    expect(shown[0]).toEqual({ key: WEBHOOK.key, value: '[redacted]', previous: '[redacted]' })
+    expect((await planner.call('setting_get', { key: WEBHOOK.key })).settings[0].value).toBe('[redacted]')
+    expect((await setting(app, WEBHOOK.key)).value).toBe(WEBHOOK.value)
+    await app.owner.call('setting_update', { key: WEBHOOK.key, value: null })
+    expect((await planner.call('setting_get', { key: WEBHOOK.key })).settings[0].value).toBe('')
   })
 })
 

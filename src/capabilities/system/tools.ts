@@ -3,6 +3,7 @@ import { calledAs } from '../../kernel/audit.ts'
 import type { SettingDefinition } from '../../kernel/capability.ts'
 import { refuse } from '../../kernel/error.ts'
 import { defineEvent, type EventFilter } from '../../kernel/event.ts'
+import { REDACTED } from '../../kernel/redact.ts'
 import {
   CursorText,
   EventView,
@@ -153,6 +154,10 @@ export function settingTools(definitions: () => Record<string, SettingDefinition
     return found
   }
 
+  const isSecret = (key: unknown) => typeof key === 'string' && Object.hasOwn(definitions(), key) && definitions()[key]?.secret === true
+  /** Whether it is set may be known. */
+  const masked = (key: string, value: unknown) => (isSecret(key) && value !== define(key).default ? REDACTED : value)
+
   const get = defineTool({
     name: 'setting_get',
     title: 'Read settings',
@@ -169,7 +174,7 @@ export function settingTools(definitions: () => Record<string, SettingDefinition
       return {
         settings: keys.map((k) => ({
           key: k,
-          value: ctx.setting(k),
+          value: ctx.principal.owner ? ctx.setting(k) : masked(k, ctx.setting(k)),
           default: define(k).default,
           description: define(k).description,
           changed_at: isoOrNull(changed.get(k)?.changed_at ?? null),
@@ -189,6 +194,7 @@ export function settingTools(definitions: () => Record<string, SettingDefinition
     impact: 'write',
     profile: 'maintainer',
     by: 'person',
+    unrecorded: ({ key }) => (isSecret(key) ? ['value'] : []),
     async run(ctx, { key, value }) {
       const definition = define(key)
       const parsed = definition.schema.safeParse(value ?? definition.default)
@@ -198,8 +204,8 @@ export function settingTools(definitions: () => Record<string, SettingDefinition
         })
       if (value === null) await systemStore(ctx.tx).dropSetting(key)
       else await systemStore(ctx.tx).putSetting(key, parsed.data, ctx.principal.id, ctx.now)
-      ctx.emit(settingChanged({ subject: key, audience: 'people' }, { value: parsed.data }))
-      return { key, value: parsed.data, previous: ctx.setting(key) }
+      ctx.emit(settingChanged({ subject: key, audience: 'people' }, { value: masked(key, parsed.data) }))
+      return { key, value: masked(key, parsed.data), previous: masked(key, ctx.setting(key)) }
     },
   })
   return [get, update]
@@ -226,6 +232,7 @@ export const listEvents = defineTool({
   example: { types: ['task.*'], limit: 20 },
   impact: 'read',
   profile: 'viewer',
+  across: 'log',
   async look(ctx, { types, project_id, task_id, limit, before }) {
     const cursor = await ctx.cursor()
     const events = await ctx.recent(before, { types, project: project_id, task: task_id }, limit)
@@ -254,6 +261,7 @@ export const waitForEvents = defineTool({
   example: { types: ['task.*'], timeout_seconds: 60 },
   impact: 'read',
   profile: 'viewer',
+  across: 'log',
   core: true,
   async watch(ctx, input) {
     const cursor = input.cursor ?? (await ctx.cursor())

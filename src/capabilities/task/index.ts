@@ -74,6 +74,7 @@ export {
   withinTask,
 } from './rules.ts'
 export { Body, Description, type Status, TaskSummary, TaskView, Title, taskNoted } from './schema.ts'
+export { whyNotScript } from './script.ts'
 export { type NoteRow, type TaskRow, taskStore } from './store.ts'
 export { createTask, tasksOfProject } from './tools.ts'
 export { fullView, summaries } from './view.ts'

@@ -5,6 +5,7 @@ import { defineTool } from '../../kernel/tool.ts'
 import { PlanId, ProjectId, TaskId } from '../ids.ts'
 import { currentProject, noProject } from '../project/index.ts'
 import { Criteria, Description, Priority, planDecided, planProposed, TaskType, Title } from './schema.ts'
+import { checkScript, checkStoredScript } from './script.ts'
 import { taskStore } from './store.ts'
 import { createTask } from './tools.ts'
 
@@ -37,6 +38,8 @@ export const propose = defineTool({
     const project = project_id ?? (await currentProject(ctx.tx, ctx.principal))
     if (!project) return noProject()
     checkOrder(proposal.tasks)
+    const script = proposal.tasks.map(({ description }) => checkScript(ctx.principal, description)).find(Boolean)
+    if (script) return script
     const id = ctx.id('plan')
     await taskStore(ctx.tx).insertPlan({
       id,
@@ -103,8 +106,11 @@ export const accept = defineTool({
     const { tasks } = Proposal.parse(JSON.parse(plan.proposal))
     const created: { id: string; number: number }[] = []
     if (input.accept) {
-      for (const { after, ...task } of tasks)
+      for (const { after, ...task } of tasks) {
+        const script = await checkStoredScript(ctx.tx, plan.proposed_by, task.description)
+        if (script) throw script
         created.push(await createTask(ctx, plan.project_id, { ...task, blocked_by: after.map((i) => created[i]?.id as string) }))
+      }
     }
     const status = input.accept ? ('accepted' as const) : ('rejected' as const)
     const task_ids = created.map((task) => task.id)

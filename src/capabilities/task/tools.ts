@@ -41,6 +41,7 @@ import {
   taskNoted,
   taskUpdated,
 } from './schema.ts'
+import { checkScript } from './script.ts'
 import { ORDERS, pageAfter, type TaskRow, taskStore } from './store.ts'
 import { freshView, fullView, summaries } from './view.ts'
 
@@ -213,6 +214,8 @@ export const update = defineTool({
     if (row.epic_id !== null && fields.base_branch !== undefined)
       return refuse('INVALID_INPUT', `${handleOf(row)} is part of an epic: it begins at the branch of that.`)
     if (row.lead && fields.task_type === 'PAIR') return ofAnEpic(row)
+    const script = checkScript(ctx.principal, fields.description ?? '')
+    if (script) return script
     if (fields.parent_id) await checkParent(ctx, row, fields.parent_id)
     if (blocked_by) await depend(ctx, row, blocked_by)
     const next = touched(ctx, row, columns(fields))
@@ -378,6 +381,9 @@ export async function createTask(ctx: RunContext, project: string, input: Wanted
   // An agent of that project, and a plan for it, may have outlived it.
   if ((await projectStore(ctx.tx).project(project))?.deleted_at !== null)
     throw refuse('RESOURCE_NOT_FOUND', 'That project was deleted.', { next_tool: 'project_list', next_arguments: {} })
+  // That of a reviewer is made from one that was checked, whoever handed the work in.
+  const script = input.reviews_task_id ? undefined : checkScript(ctx.principal, input.description)
+  if (script) throw script
   const number = await nextNumber(ctx.tx, 'task')
   const row: TaskRow = {
     id: ctx.id('task'),

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { Refusal, refuse } from '../../kernel/error.ts'
 import { inScope } from '../../kernel/policy.ts'
 import { iso, PageToken, text } from '../../kernel/schema.ts'
+import { Shared } from '../../kernel/shared.ts'
 import { defineTool, type LookContext, type RunContext, type WatchContext } from '../../kernel/tool.ts'
 import type { Place, WorkState } from '../../ports/git.ts'
 import { ProjectId, TaskId } from '../ids.ts'
@@ -277,9 +278,8 @@ function decoded(bytes: Buffer, cut: boolean): { encoding: 'utf8' | 'base64'; co
 async function view(ctx: LookContext, row: WorkRow): Promise<z.output<typeof WorkView>> {
   const task = await taskStore(ctx.view).find(row.task_id)
   const place = await asked(() => placeOf(ctx, row))
-  const now = place && !('body' in place) ? await stateOf(ctx, row, place) : place
+  const { now, size } = place && !('body' in place) ? await lookAt(ctx, row, place) : { now: place, size: null }
   const seen = now && !('body' in now) ? now : undefined
-  const size = place && !('body' in place) && seen?.state === 'present' ? await ctx.ports.git.size(place) : null
   const ahead = seen?.ahead ?? null
   const keep = await reasonToKeep(ctx.view, row)
   const trouble = now && 'body' in now ? now.body.message : undefined
@@ -304,6 +304,25 @@ async function view(ctx: LookContext, row: WorkRow): Promise<z.output<typeof Wor
     created_at: iso(row.created_at),
     updated_at: iso(row.updated_at),
   }
+}
+
+interface Seen {
+  now: WorkState | Refusal
+  size: number | null
+}
+
+/** By what looks: several daemons in one process have each their own. */
+const looks = new WeakMap<LookContext['ports']['git'], Shared<Seen>>()
+
+/** A worktree with tens of thousands of files takes seconds: of many who ask for the list one looks. */
+function lookAt(ctx: LookContext, row: WorkRow, place: Place): Promise<Seen> {
+  const { git } = ctx.ports
+  const shared = looks.get(git) ?? new Shared<Seen>()
+  looks.set(git, shared)
+  return shared.ask(row.id, async () => {
+    const now = await stateOf(ctx, row, place)
+    return { now, size: !('body' in now) && now.state === 'present' ? await git.size(place) : null }
+  })
 }
 
 /** Against the base branch; where that is only on the remote, against the commit that it began at. */

@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { test as base, describe, expect } from 'vitest'
+import { test as base, describe, expect, vi } from 'vitest'
 import { z } from 'zod'
 import { defineEffect } from '../../kernel/effect.ts'
 import { Refusal, refuse } from '../../kernel/error.ts'
@@ -245,6 +245,18 @@ describe('what is in it', () => {
     expect(await only()).toMatchObject({ on_disk: 'missing', size_bytes: null, ahead: 1 })
     rmSync(ground.top, { recursive: true })
     expect(await only()).toMatchObject({ on_disk: 'unknown', collectable: false, reason: expect.stringContaining('no git repository') })
+  })
+})
+
+describe('many who ask', () => {
+  test('[W14] for the same list look at each worktree together, not one by one', async ({ app, ground }) => {
+    await ground.work()
+    const { git } = app.app.kernel.parts.ports
+    const looked = vi.spyOn(git, 'state')
+    const lists = await Promise.all(Array.from({ length: 10 }, () => app.owner.call('work_list')))
+    expect(looked.mock.calls.length).toBeLessThan(5)
+    for (const { works } of lists) expect(works).toMatchObject([{ on_disk: 'present', dirty: 0 }])
+    looked.mockRestore()
   })
 })
 
