@@ -7,6 +7,7 @@ import { tables } from '../../db/tables.ts'
 import { EFFECT_TIMES } from '../../kernel/effect.ts'
 import { type Git, GitRefusal } from '../../ports/git.ts'
 import { Caller, openTestApp, type TestApp } from '../../testing/app.ts'
+import { effectRows } from '../../testing/effects.ts'
 import { FakeRunner, fakeHarness, harnessesOf } from '../../testing/fakes/runs.ts'
 import { gitNow, realGit } from '../../testing/git.ts'
 import { lockWaits, until } from '../../testing/signals.ts'
@@ -489,6 +490,27 @@ describe('work that leads nowhere', () => {
     expect(await looked).toMatchObject({ ok: true })
     const { rows } = await sql`SELECT type FROM effects WHERE type = 'work.remove'`.execute(tables(engine.view))
     expect(rows).toHaveLength(1)
+    await ground.removed(task.id)
+  })
+
+  test('[V22] keeps its worktree until what its last run left in it was looked at', async ({ ground }) => {
+    const { engine, kernel } = ground.app.app
+    const { task } = await ground.handedIn()
+    await ground.told('job.ended')
+    const reconcile = () =>
+      kernel.invoke({ tool: 'review_reconcile', input: { task_id: task.id }, credential: 'system', surface: 'daemon' })
+    const removals = async () => (await effectRows(ground.app)).filter(({ type }) => type === 'work.remove')
+    // As it is between the end of the run and the end of its job.
+    await engine.write(async (tx) => {
+      await sql`UPDATE jobs SET state = 'running' WHERE task_id = ${task.id}`.execute(tables(tx))
+      await sql`UPDATE tasks SET status = 'BACKLOG' WHERE id = ${task.id}`.execute(tables(tx))
+      await sql`UPDATE reviews SET decision = 'abandoned', abandoned_at = 1 WHERE task_id = ${task.id}`.execute(tables(tx))
+    })
+    await reconcile()
+    expect(await removals()).toEqual([])
+    await engine.write((tx) => sql`UPDATE jobs SET state = 'cancelled' WHERE task_id = ${task.id}`.execute(tables(tx)))
+    await reconcile()
+    expect(await removals()).toHaveLength(1)
     await ground.removed(task.id)
   })
 

@@ -4,7 +4,7 @@ import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { agentStore } from '../agent/index.ts'
 import { takeTurn } from '../handle.ts'
 import { TaskId } from '../ids.ts'
-import { livingRun } from '../job/index.ts'
+import { jobStore } from '../job/index.ts'
 import { callFor, HUMAN, sendLetter } from '../mail/index.ts'
 import { feedbackStore, type ReviewRow, readerProgram, reviewStore, tally } from '../review/index.ts'
 import { openSession } from '../session/index.ts'
@@ -69,11 +69,10 @@ async function giveUp(ctx: RunContext, task: TaskRow | undefined, rounds: Review
   return true
 }
 
-/** Once, when nobody is in it any more; never from under somebody who was started on it anew. */
+/** Once, when nobody is in it any more and what the last one left was looked at; never from under somebody who was started on it anew. */
 async function cleanUp(ctx: RunContext, task: TaskRow, last: ReviewRow): Promise<void> {
-  const of = { task_id: task.id }
   const again = task.status !== 'BACKLOG'
-  if (!again && ((await livingRun(ctx.tx, of)) || (await openSession(ctx.tx, of)))) return
+  if (!again && ((await jobStore(ctx.tx).openOf(task.id)) || (await openSession(ctx.tx, { task_id: task.id })))) return
   await reviewStore(ctx.tx).update(last.id, { cleaned_at: ctx.now })
   const work = await workOf(ctx.tx, task.id)
   if (!again && work?.state === 'made') await takeAway(ctx, work)
