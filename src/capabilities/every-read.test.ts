@@ -100,6 +100,9 @@ const NOTHING_OF_A_PROJECT = [
   'setting_get',
 ]
 
+/** What the caller did and got is in them. */
+const LOGS = ['decision_list', 'audit_tail']
+
 const showing = (theirs: Record<string, string>) => (text: string) =>
   [MARK, '/repo', '/worktrees', ...Object.values(theirs)].some((its) => text.includes(its))
 
@@ -114,14 +117,15 @@ describe('another project', () => {
     agents.viewer = await app.agent('worker', { project_id: app.ours, profile: 'viewer' })
     const shows = showing(app.theirs)
     const shown: string[] = []
-    for (const tool of reads) {
-      for (const { given, input } of callsOf(tool, app.theirs)) {
-        for (const [role, agent] of Object.entries(agents)) {
-          const answer = await agent.invoke(tool.name, input, { holdMs: 1 })
-          // A refusal may say the id that it was given.
-          const leaks = answer.ok ? shows(JSON.stringify(answer.value)) || given !== undefined : JSON.stringify(answer.error).includes(MARK)
-          if (leaks) shown.push(`${role}: ${tool.name} ${given ?? ''}`)
-        }
+    const calls = reads.flatMap((tool) => Array.from(callsOf(tool, app.theirs), (call) => ({ tool: tool.name, ...call })))
+    // The logs come first: later they have what the agent itself has asked for.
+    const isLog = ({ tool, given }: (typeof calls)[number]) => LOGS.includes(tool) && given === undefined
+    for (const { tool, given, input } of [...calls.filter(isLog), ...calls.filter((call) => !isLog(call))]) {
+      for (const [role, agent] of Object.entries(agents)) {
+        const answer = await agent.invoke(tool, input, { holdMs: 1 })
+        // A refusal may say the id that it was given.
+        const leaks = answer.ok ? shows(JSON.stringify(answer.value)) || given !== undefined : JSON.stringify(answer.error).includes(MARK)
+        if (leaks) shown.push(`${role}: ${tool} ${given ?? ''}`)
       }
     }
     expect(shown).toEqual([])

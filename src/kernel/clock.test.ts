@@ -15,7 +15,7 @@ describe('the clock', () => {
     )
   }
 
-  test('[K33] it is the wall clock while that goes on, and when it goes forward', () => {
+  test('[K34] it is the wall clock while that goes on, and when it goes forward', () => {
     const now = started()
     expect(now()).toBe(1_000_000)
     pass(10)
@@ -24,7 +24,7 @@ describe('the clock', () => {
     expect(now()).toBe(4_600_010)
   })
 
-  test('[K33] set back an hour it never goes back: what is due in 3 s is due in 6, and in an hour or two it is the wall clock again', () => {
+  test('[K34] set back an hour it never goes back: what is due in 3 s is due in 6, and in an hour or two it is the wall clock again', () => {
     const now = started()
     const due = now() + 3_000
     wall -= 3_600_000
@@ -37,7 +37,7 @@ describe('the clock', () => {
     expect(now()).toBe(wall)
   })
 
-  test('[K33] asked often it goes as fast as asked seldom', () => {
+  test('[K34] asked often it goes as fast as asked seldom', () => {
     const now = started()
     wall -= 3_600_000
     for (let i = 0; i < 1_000; i++) {

@@ -73,7 +73,7 @@ describe('values that nobody knows', () => {
     expect([ok, notices]).toEqual([false, [expect.stringMatching(/^tasks\.status: 2 rows have "weird".*BACKLOG/)]])
   })
 
-  test('[K32] every list shows such a row as unreadable, and the others as they are', async ({ app }) => {
+  test('[K35] every list shows such a row as unreadable, and the others as they are', async ({ app }) => {
     const [first] = [await app.task(), await app.task()]
     await app.agent('worker')
     await makeStrange(app, 'tasks', 'task_type')
