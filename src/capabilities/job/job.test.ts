@@ -598,6 +598,21 @@ describe('a job', () => {
     expect([app.runner.living, await status()]).toEqual([[], 'REVIEW'])
   })
 
+  test.runIf(inject('postgres'))('[J26] output that arrives during a request for review does not undo the request', async () => {
+    const app = await open({}, { 'runs.linger_seconds': 3_600 })
+    const task = await app.task()
+    await app.start(task.id)
+    const run = await app.run(task.id)
+    await app.app.engine.write(async (tx) => {
+      await sql`UPDATE runs SET reported = 1 WHERE id = ${run}`.execute(tables(tx))
+      app.runner.print(run, turn)
+      // The output has read the row from before the request, and waits to write it.
+      await until(async () => (await lockWaits(app.app)) >= 1)
+    })
+    await until(async () => (await app.stored(run)).turns === 1)
+    expect(await app.stored(run)).toMatchObject({ reported: 1 })
+  })
+
   test('[J26] one that ends over work that was sent back is started again, in its session, and told so', async () => {
     const app = await open({}, { 'runs.linger_seconds': 3_600, 'runs.max_lives': 1 })
     const task = await app.task()

@@ -221,11 +221,15 @@ export function runStore(tx: Tx) {
     insert: (row: RunRow) => db.insertInto('runs').values(row).execute(),
     update: (id: string, changes: Partial<RunRow>) => db.updateTable('runs').set(changes).where('id', '=', id).execute(),
 
-    /** False when somebody else has taken that step. */
-    advance: async (run: RunRow, changes: Partial<RunRow>) => {
+    /**
+     * False when another writer has taken that step. Writes only the columns that differ: on PostgreSQL a whole row would undo
+     * a stop or a request for review that was written since `run` was read.
+     */
+    advance: async (run: RunRow, next: RunRow) => {
+      const changed = Object.entries(next).filter(([column, value]) => value !== run[column as keyof RunRow])
       const result = await db
         .updateTable('runs')
-        .set({ ...changes, step: run.step + 1 })
+        .set({ ...Object.fromEntries(changed), step: run.step + 1 })
         .where('id', '=', run.id)
         .where('step', '=', run.step)
         .executeTakeFirst()

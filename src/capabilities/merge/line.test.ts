@@ -415,9 +415,10 @@ describe('checks that hang', () => {
     const stop = at.runner.stop
     at.runner.stop = () => NEVER as never
     await at.app.owner.call('merge_cancel', { task_id: work.task.id })
-    await at.app.reopen()
-    expect(checksLeft(at)).toHaveLength(1)
-    at.runner.stop = stop
+    await at.app.reopen(() => {
+      expect(checksLeft(at)).toHaveLength(1)
+      at.runner.stop = stop
+    })
     expect(await at.approve(await at.handedIn('two.txt'))).toMatchObject({ status: 'merged' })
     expect(checksLeft(at)).toEqual([])
   })
