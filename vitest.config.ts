@@ -23,6 +23,9 @@ const ON_BOTH = [
   'test/**/effects*.test.ts',
 ]
 
+/** About git, whatever the engine: on PostgreSQL too in the soak alone. */
+const ON_BOTH_IN_SOAK = process.env.SIGNALBOX_SOAK ? [] : ['src/capabilities/merge/trust.test.ts']
+
 /** What only a server can show. */
 const POSTGRES_ONLY = ['src/db/postgres*.test.ts', 'src/adapters/effects-graphile/*.test.ts', 'test/**/postgres*.test.ts']
 
@@ -53,6 +56,7 @@ const postgres = {
   ...shared,
   name: 'postgres',
   include: [...ON_BOTH, ...POSTGRES_ONLY],
+  exclude: [...common.exclude, ...ON_BOTH_IN_SOAK],
   globalSetup: ['test/global-setup.ts', 'test/postgres-setup.ts'],
 }
 

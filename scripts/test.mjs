@@ -44,7 +44,7 @@ const SYSTEM_PACKAGES = [
   {
     name: 'chromium',
     probe: () => findChromium() !== undefined,
-    apt: 'chromium',
+    apt: 'chromium-headless-shell',
     brew: '--cask chromium',
     neededBy: 'browser tests',
   },
@@ -73,19 +73,22 @@ const STEPS = {
   },
   soak: (how) => node([VITEST, 'run', '--config', 'vitest.soak.config.ts', ...options.passedOn], how),
   properties: (how) => node([VITEST, 'run', '--project', 'sqlite', ...PROPERTIES], { ...how, env: { ...env, SIGNALBOX_SEEDS: '1' } }),
+  postgresql: (how) => node([VITEST, 'run', '--project', 'postgres', ...ON_POSTGRESQL], { ...how, env: { ...env, SIGNALBOX_SOAK: '1' } }),
 }
 const VITEST = 'node_modules/vitest/vitest.mjs'
 /** What fast-check draws cases for; `npm test` has the same ones each time. */
 const PROPERTIES = ['src/kernel/redact.test.ts', 'src/capabilities/task/task.test.ts', 'src/adapters']
+/** What `npm test` leaves out on PostgreSQL, or does only a part of. */
+const ON_POSTGRESQL = ['src/capabilities/merge/trust.test.ts', 'src/db/postgres-copy.test.ts']
 /** One after the other; what stands together runs side by side. */
 const EVERYDAY = [['check'], ['unit'], ['package', 'conformance']]
 /** Run once more when they fail, as `unit` does with each of its tests. */
 const MAY_FLAKE = ['package', 'conformance']
-const NEED_SYSTEM_PACKAGES = ['unit', 'conformance', 'soak']
+const NEED_SYSTEM_PACKAGES = ['unit', 'conformance', 'soak', 'postgresql']
 
 const options = parse(process.argv.slice(2))
 const env = { ...process.env, SIGNALBOX_TEST_WITHOUT: options.without.join(',') }
-const stages = options.soak ? [['soak'], ...(options.passedOn.length ? [] : [['properties']])] : options.only ? [[options.only]] : EVERYDAY
+const stages = options.soak ? [['soak'], ...(options.passedOn.length ? [] : [['properties'], ...(options.without.includes('postgresql') ? [] : [['postgresql']])])] : options.only ? [[options.only]] : EVERYDAY
 
 // Vite, under vitest, needs more than the 20.11 the product runs on.
 requireNode('20.19.0')

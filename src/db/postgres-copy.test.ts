@@ -235,7 +235,9 @@ describe('all or nothing', () => {
     await fill(move)
     const tables = (await move.plan()).length
     const cut = `SELECT pg_terminate_backend(pid, 20000) FROM pg_stat_activity WHERE application_name = 'signalbox-copy' AND datname = current_database()`
-    for (let last = 1; last <= tables; last++) {
+    // The soak has them all.
+    const every = process.env.SIGNALBOX_SOAK ? 1 : 9
+    for (let last = 1; last <= tables; last = last < tables ? Math.min(last + every, tables) : last + 1) {
       let seen = 0
       const attempt = move.copy(async () => {
         if (++seen === last) await administer(move.target, cut)

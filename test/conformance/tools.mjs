@@ -1,23 +1,23 @@
-// The official checkers, pinned by tools/package-lock.json and kept in .cache between runs. To move to others, change
+// The official checkers, pinned by tools/package-lock.json and kept in the user's cache, for every checkout. To move to others, change
 // tools/package.json and run `npm install --package-lock-only` there, then
 // `node scripts/lockfile.mjs --fix test/conformance/tools/package-lock.json`.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { fail, npm, ROOT, say, seconds } from '../../scripts/bootstrap.mjs'
 
 const WANTED = join(ROOT, 'test/conformance/tools')
 export const CACHE = join(ROOT, '.cache/conformance')
-const INSTALLED = join(CACHE, 'tools')
+const KEPT = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'signalbox/conformance')
+const INSTALLED = join(KEPT, fingerprint())
 /** Both checkers need more than the Node that the product runs on. */
 const NODE_NEEDED = [22, 19]
 
 /** @returns {Promise<{ node: string, conformance: string, requirements: string, inspector: string, module(name: string): string }>} */
 export async function ensureTools() {
-  const stamp = join(INSTALLED, '.stamp')
-  const wanted = fingerprint()
-  if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== wanted) await install(wanted)
+  if (!existsSync(INSTALLED)) await install()
   const module = (name) => join(INSTALLED, 'node_modules', name)
   const conformance = module('@modelcontextprotocol/conformance')
   return {
@@ -35,9 +35,9 @@ function fingerprint() {
 }
 
 /** Beside the final place, then renamed: an install that was cut short is never taken for a whole one. */
-async function install(wanted) {
+async function install() {
   const started = Date.now()
-  const fresh = join(CACHE, `tools-${process.pid}`)
+  const fresh = join(KEPT, `installing-${process.pid}`)
   say('fetching the official MCP checkers (once, about 330 MB)…')
   const heartbeat = setInterval(() => say(`still fetching (${seconds(started)})…`), 15_000)
   try {
@@ -47,9 +47,9 @@ async function install(wanted) {
     const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error']
     const { code, output } = await npm(['ci', ...flags], { cwd: fresh })
     if (code !== 0) throw new Error(output, { cause: code })
-    writeFileSync(join(fresh, '.stamp'), wanted)
-    rmSync(INSTALLED, { recursive: true, force: true })
-    renameSync(fresh, INSTALLED)
+    // Another checkout may have been quicker.
+    if (existsSync(INSTALLED)) rmSync(fresh, { recursive: true, force: true })
+    else renameSync(fresh, INSTALLED)
   } catch (error) {
     rmSync(fresh, { recursive: true, force: true })
     giveUp(error.cause ?? error.code, error.message)
@@ -66,7 +66,7 @@ function giveUp(code, output) {
     fail(`the official MCP checkers could not be installed: npm ended with code ${code}`, 'The lines above are its last output.')
   fail(
     'the official MCP checkers could not be fetched: npm has no connection to its package source',
-    'They are needed once; later runs take them from .cache/conformance/tools.',
+    `They are needed once; later runs take them from ${KEPT}.`,
     'Connect and run the command again, or copy that folder from a machine of the same kind.',
   )
 }
