@@ -7,7 +7,7 @@ import { escalation } from './escalation/index.ts'
 import { feedback, feedbackAttention, reviewerFacts } from './feedback/index.ts'
 import { aboutAgents, job, jobAttention, livingRun, whenPresenceChanges } from './job/index.ts'
 import { mail, presenceChanged as tellOfLetters, wakers } from './mail/index.ts'
-import { lineHeadOf, merge, reviewAttention, withdraw } from './merge/index.ts'
+import { lineHeadOf, linesOfRepo, merge, reviewAttention, withdraw } from './merge/index.ts'
 import { belongings, project } from './project/index.ts'
 import { askForReviewers, closePr, pullRequestOf, review } from './review/index.ts'
 import { openSession, session, sessionAttention, terminalOf } from './session/index.ts'
@@ -46,7 +46,7 @@ askForPullRequests(pullRequestOf)
 askForLines(lineHeadOf)
 askForReviewers(reviewerFacts)
 inUse.push(livingRun, openSession)
-belongings.push(epicsOf, tasksOfProject, workInRepo)
+belongings.push(epicsOf, tasksOfProject, workInRepo, linesOfRepo)
 whenTaskEnds.push(
   (ctx, task) => closePr(ctx, task, task.closed_reason ?? 'Its task is gone.'),
   async (ctx, task) => void (await withdraw(ctx, task, task.deleted_at === null ? 'Its task was closed.' : 'Its task was deleted.')),

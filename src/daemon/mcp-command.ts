@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { closeSync, openSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { UsageError } from '../kernel/error.ts'
@@ -49,6 +49,7 @@ export async function mcpCommand(args: string[]): Promise<void> {
       toolsets: values.toolsets?.split(','),
     }),
     startDaemon: mayStart ? () => startDaemon(home) : undefined,
+    lastWords: () => lastWords(home),
     waits: inRun,
     log: (message) => process.stderr.write(`signalbox mcp: ${message}\n`),
   })
@@ -70,7 +71,7 @@ function token(home: string): string {
 /** A process of its own that outlives this client; what it says goes to a file beside the database. */
 function startDaemon(home: string): void {
   ensurePrivateFolder(home)
-  const log = openSync(join(home, 'daemon.log'), 'a', 0o600)
+  const log = openSync(logPath(home), 'a', 0o600)
   const { SIGNALBOX_TOKEN: _, SIGNALBOX_TOKEN_FILE: __, ...env } = process.env
   const child = spawn(process.execPath, [process.argv[1] as string, 'serve'], {
     detached: true,
@@ -80,4 +81,12 @@ function startDaemon(home: string): void {
   })
   child.unref()
   closeSync(log)
+}
+
+const logPath = (home: string) => join(home, 'daemon.log')
+
+function lastWords(home: string): string | undefined {
+  const path = logPath(home)
+  const last = existsSync(path) ? readFileSync(path, 'utf8').trimEnd().split('\n').at(-1) : undefined
+  return last ? `It said last: ${last} (${path})` : undefined
 }

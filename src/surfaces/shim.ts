@@ -13,6 +13,8 @@ export interface ShimParts {
   hello(): Hello
   /** Starts the daemon when there is none; undefined when that is not allowed. */
   startDaemon?(): void
+  /** What one that was started and is not there said, for a person. */
+  lastWords?(): string | undefined
   /** For an agent of ours: a daemon that is away is being restarted, and its tools would be missing for the rest of its life. */
   waits?: boolean
   log(message: string): void
@@ -153,7 +155,9 @@ export class Shim {
         startAt = performance.now() + START_AGAIN_MS
       }
       if (performance.now() > deadline)
-        throw new Error(`The Signalbox daemon did not start within ${CONNECT_MS / 1_000} s. Start it by hand to see why: signalbox serve`)
+        throw new Error(
+          `The Signalbox daemon did not start within ${CONNECT_MS / 1_000} s. ${this.#parts.lastWords?.() ?? 'Start it by hand to see why: signalbox serve'}`,
+        )
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
     }
   }

@@ -20,13 +20,16 @@ export const epicAttention: AttentionSource = async (view, tasks) => {
   const epics = new Map<string, EpicRow | undefined>()
   for (const task of inEpics) {
     const job = jobs.get(task.id)
-    if (job && job.state !== 'succeeded') continue
+    const failed = job?.state === 'failed' || job?.state === 'cancelled'
+    if (job && job.state !== 'succeeded' && !(failed && task.lead)) continue
     const id = task.epic_id as string
     if (!epics.has(id)) epics.set(id, await epicStore(view).find(id))
     const epic = epics.get(id)
     if (!epic || isAtWork(job)) continue
-    if (task.lead) told.set(task.id, await ofLead(view, epic))
-    else if (epic.state === 'IN_PROGRESS' && !(await isBlocked(view, task)))
+    if (task.lead) {
+      const next = await ofLead(view, epic, failed)
+      if (next) told.set(task.id, next)
+    } else if (epic.state === 'IN_PROGRESS' && !(await isBlocked(view, task)))
       told.set(task.id, { attention: 'queued', detail: `It gets a worker as soon as one of ${epic.max_workers} is free.` })
   }
   return told
@@ -80,15 +83,18 @@ function whyLeft(lead: Lead | undefined, handedInAt: number): string | undefined
   return undefined
 }
 
-async function ofLead(view: Tx, epic: EpicRow) {
+/** Undefined while its supervisor has failed and there is something left to supervise: how that failed says what to do. */
+async function ofLead(view: Tx, epic: EpicRow, failed: boolean) {
   const epic_id = epicHandle(epic)
   const human = (detail: string, ...steps: Step[]) => ({ attention: 'human' as const, detail, steps })
   const become = (state: EpicState) => ({ tool: 'epic_update', arguments: { epic_id, state } })
   if (epic.state === 'REVIEW')
-    return human(`The epic was handed in: merge ${epic.branch}, and say so.`, become('COMPLETED'), become('IN_PROGRESS'))
+    return human(`The epic was handed in: merge ${epic.branch}, then mark it COMPLETED.`, become('COMPLETED'), become('IN_PROGRESS'))
+  if (failed && epic.state !== 'IN_PROGRESS') return undefined
   if (epic.state !== 'IN_PROGRESS') return human('The epic is not in progress.', become('IN_PROGRESS'))
   const tasks = await taskStore(view).list({ epic: epic.id }, 'number', undefined, 1_000)
   const open = tasks.filter(({ status }) => status !== 'DONE').length
+  if (failed && (open || !tasks.length)) return undefined
   if (open)
     return {
       attention: 'dependency' as const,

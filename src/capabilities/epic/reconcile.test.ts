@@ -495,6 +495,24 @@ describe('what moves it next', () => {
     expect(await ground.status(one)).toMatchObject({ attention: 'human', attention_detail: expect.stringContaining('not in progress') })
   })
 
+  test('[EP14] is the next step of the epic, when its supervisor has failed and nothing is left to supervise', async ({ ground }) => {
+    const { owner } = (await ground.begin()).app
+    const one = await ground.task('one')
+    await ground.started(one)
+    for (const nth of [1, 2]) ground.runner.exit((await ground.started(ground.lead(), nth)).id, 1)
+    await ground.ended(ground.lead())
+    expect(await ground.status(ground.lead())).toMatchObject({ attention: 'human', attention_detail: expect.stringContaining('failed') })
+    await owner.call('task_close', { task_id: one.id, reason: 'enough' })
+    for (const nth of [3, 4]) ground.runner.exit((await ground.started(ground.lead(), nth)).id, 1)
+    await ground.ended(ground.lead())
+    await ground.settled()
+    const lead = () => owner.call('task_get', { task_id: ground.lead().id })
+    const steps = [{ tool: 'epic_finish', arguments: { epic_id: ground.epic.handle } }]
+    await until(async () => (await lead()).task.attention_detail?.includes('All its tasks are done'))
+    expect((await lead()).task).toMatchObject({ attention: 'human', attention_steps: steps })
+    expect(await owner.refused('epic_update', { epic_id: ground.epic.id, state: 'COMPLETED' })).toMatchObject({ next_tool: 'epic_finish' })
+  })
+
   test('[EP14] is told of every open task', async ({ ground }) => {
     const { owner } = (await ground.begin({ start: false, max_workers: 1 })).app
     const one = await ground.task('one')

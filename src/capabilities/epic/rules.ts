@@ -33,9 +33,14 @@ export function checkMove(principal: Principal, epic: EpicRow, to: EpicState): R
     })
   const could = MOVES[epic.state]
   if (could.includes(to)) return undefined
-  const finish = to === 'REVIEW' && epic.state === 'IN_PROGRESS'
+  const finish = (to === 'REVIEW' || to === 'COMPLETED') && epic.state === 'IN_PROGRESS'
   return refuse('INVALID_TRANSITION', `${epicHandle(epic)} is ${epic.state}; it cannot become ${to}${finish ? ' in this way' : ''}.`, {
-    hint: finish ? 'epic_finish does that.' : could.length ? `From here it can become ${could.join(' or ')}.` : 'It is over.',
+    ...(finish ? { next_tool: 'epic_finish', next_arguments: { epic_id: epicHandle(epic) } } : {}),
+    hint: finish
+      ? 'Hand it in with epic_finish; it is COMPLETED when it is merged.'
+      : could.length
+        ? `From here it can become ${could.join(' or ')}.`
+        : 'It is over.',
     suggestions: could,
   })
 }

@@ -1,12 +1,20 @@
 import { z } from 'zod'
-import { Refusal, refuse } from '../../kernel/error.ts'
+import { Refusal } from '../../kernel/error.ts'
 import { text } from '../../kernel/schema.ts'
 import { defineTool, type WatchContext } from '../../kernel/tool.ts'
 import { TaskId } from '../ids.ts'
 import { runStore } from '../job/index.ts'
 import { isReviewerOf, toDecide } from '../merge/index.ts'
-import { FEEDBACK_PRIORITIES, FEEDBACK_TYPES, type FeedbackRow, feedbackStore, reviewStore } from '../review/index.ts'
-import { Body, handleOf } from '../task/index.ts'
+import {
+  beingMerged,
+  FEEDBACK_PRIORITIES,
+  FEEDBACK_TYPES,
+  type FeedbackRow,
+  feedbackStore,
+  isBeingMerged,
+  reviewStore,
+} from '../review/index.ts'
+import { Body } from '../task/index.ts'
 import { deliverFeedback } from './effects.ts'
 import { reviewFeedback } from './schema.ts'
 
@@ -45,8 +53,7 @@ export const feedback = defineTool({
     const handedIn = await toDecide(ctx, task_id)
     if (handedIn instanceof Refusal) return handedIn
     const { task, round } = handedIn
-    if (round.decision === 'approve' && round.outcome === null)
-      return refuse('CONFLICT', `${handleOf(task)} was approved, and is being merged.`, { hint: 'Write another task for what is missing.' })
+    if (isBeingMerged(round)) return beingMerged(task)
     const row: FeedbackRow = {
       id: ctx.id('feedback'),
       review_id: round.id,

@@ -41,7 +41,8 @@ export const jobAttention: AttentionSource = async (view, tasks) => {
         told.set(job.task_id, { attention: 'human', detail, steps })
         continue
       }
-      if (job.paused) {
+      // Its last turn ends in this way too when it is being stopped.
+      if (job.paused && job.stop_asked === null) {
         const steps = task && [submit(task, 'message_agent', { message: '…' }), submit(task, 'stop_agent')]
         told.set(job.task_id, { attention: 'human', detail: 'It was interrupted: tell it how to go on, or stop it.', steps })
         continue

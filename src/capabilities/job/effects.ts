@@ -139,8 +139,9 @@ export const lingered = defineEffect({
   attempts: MANY,
   recognise: async () => 'not_done',
   async do(ctx, payload) {
-    const { task_id } = await requireRun(ctx, payload.run_id)
-    await ctx.report('run_lingered', { ...payload, task_id })
+    const { task_id, harness } = await requireRun(ctx, payload.run_id)
+    const hears = ctx.ports.harnesses.get(harness)?.can.message ?? false
+    await ctx.report('run_lingered', { ...payload, task_id, hears })
   },
 })
 

@@ -2,7 +2,8 @@ import { sql } from 'kysely'
 import { test as base, describe, expect, inject, onTestFinished } from 'vitest'
 import { scripted } from '../../adapters/scripted/index.ts'
 import { tables } from '../../db/tables.ts'
-import type { Harness, HarnessEvent } from '../../ports/harness.ts'
+import type { EffectContext } from '../../kernel/effect.ts'
+import type { Harness, HarnessEvent, Harnesses } from '../../ports/harness.ts'
 import { openTestApp, type TestApp } from '../../testing/app.ts'
 import { effectRows, QUICK } from '../../testing/effects.ts'
 import { FakeGit } from '../../testing/fakes/git.ts'
@@ -10,10 +11,12 @@ import { FakeRunner, fakeHarness, harnessesOf } from '../../testing/fakes/runs.t
 import { deferred, lockWaits, until } from '../../testing/signals.ts'
 import { makeStrange } from '../../testing/strange.ts'
 import { takeTurn } from '../handle.ts'
+import { lingered } from './effects.ts'
 import { type RunRow, runStore } from './store.ts'
 
 interface World extends TestApp {
   runner: FakeRunner
+  ports: { harnesses: Harnesses }
   git: FakeGit
   /** The task's newest run, once its process is there and it is followed. */
   run(taskId: string): Promise<string>
@@ -45,6 +48,7 @@ async function open(harness: Partial<Harness> = {}, settings: Record<string, unk
   await app.owner.call('repo_add', { path: '/repo', project_id, checks: 'make test' })
   return Object.assign(app, {
     runner,
+    ports,
     git,
     async run(task: string) {
       const living = async () =>
@@ -136,6 +140,13 @@ describe('a job', () => {
       const refused = await app.owner.refused('job_submit', { task_id: task.id, action })
       expect(refused).toMatchObject({ code: 'INVALID_TRANSITION', message: `${task.handle} waits for review.`, next_tool: 'review_decide' })
     }
+    // Nor does an answer to whoever wants to stop or tell it something lead there.
+    for (const action of [{ action: 'stop_agent' }, { action: 'message_agent', message: 'x' }])
+      expect(await app.owner.refused('job_submit', { task_id: task.id, ...action })).toMatchObject({ next_tool: 'review_decide' })
+    expect(await app.owner.refused('job_submit', { task_id: (await app.task()).id, action: 'stop_agent' })).toMatchObject({
+      code: 'INVALID_AGENT_STATE',
+      hint: 'There is nothing to stop.',
+    })
     // Which program it would be does not matter.
     await app.owner.call('setting_update', { key: 'runs.default_harness', value: null })
     expect((await app.owner.refused('job_submit', { task_id: task.id, action: 'start_agent' })).code).toBe('INVALID_TRANSITION')
@@ -582,7 +593,7 @@ describe('a job', () => {
     const timeIsUp = (round: number) =>
       app.app.kernel.invoke({
         tool: 'run_lingered',
-        input: { run_id: run, task_id: task.id, round },
+        input: { run_id: run, task_id: task.id, round, hears: true },
         credential: 'system',
         surface: 'daemon',
       })
@@ -639,6 +650,61 @@ describe('a job', () => {
     expect(await app.owner.call('task_get', { task_id: task.id })).toMatchObject({ task: { status: 'IN_PROGRESS', attention: 'running' } })
     app.runner.exit(await app.run(task.id), 1)
     expect(await app.over(job.id)).toMatchObject({ state: 'failed', lives: 4 })
+  })
+
+  test('[J26] one that takes no messages is ended over work that was sent back, and started again with the feedback', async () => {
+    const app = await open(
+      { can: { message: false, interrupt: true, resume: true, approve: true } },
+      { 'runs.linger_seconds': 3_600, 'runs.max_lives': 1 },
+    )
+    const task = await app.task()
+    await app.start(task.id)
+    const run = await app.run(task.id)
+    await app.asAgent(run, 'review_request', { summary: 'Done.' })
+    await until(async () => (await app.stored(run)).reported === 1)
+    await app.owner.call('review_decide', { task_id: task.id, decision: 'request_changes', feedback: 'Say hello.' })
+    const report = (tool: string, input: object) => app.app.kernel.invoke({ tool, input, credential: 'system', surface: 'daemon' })
+    const { view } = app.app.engine
+    // An hour later.
+    await lingered.do({ view, ports: app.ports, report } as unknown as EffectContext, { run_id: run, round: 1 })
+    await until(() => app.runner.started.length === 2)
+    expect(app.runner.kept.get(`${await app.run(task.id)}/brief`)).toContain('Say hello.')
+  })
+
+  test('[J10] work that was sent back and is left as it was is not handed in again', async () => {
+    const app = await open({}, { 'runs.linger_seconds': 3_600 })
+    const task = await app.task()
+    const job = await app.start(task.id)
+    app.git.work = { ...app.git.work, ahead: 1 }
+    const run = await app.run(task.id)
+    await app.asAgent(run, 'review_request', { summary: 'Done.' })
+    await app.owner.call('review_decide', { task_id: task.id, decision: 'request_changes', feedback: 'Say hello.' })
+    app.runner.exit(run, 0)
+    await until(() => app.runner.started.length === 2)
+    app.runner.exit(await app.run(task.id), 0)
+    expect(await app.over(job.id)).toMatchObject({ state: 'failed', reason: 'It ended without asking for review. It changed nothing.' })
+    expect((await app.owner.call('review_list', { task_id: task.id })).reviews).toHaveLength(1)
+  })
+
+  test('[J19] an agent that is being ended was not interrupted', async () => {
+    const app = await open()
+    const task = await app.task()
+    await app.start(task.id)
+    const run = await app.run(task.id)
+    const stop = app.runner.stop.bind(app.runner)
+    const [asked, gate] = [deferred(), deferred()]
+    app.runner.stop = async (...how) => {
+      asked.resolve()
+      await gate.promise
+      return stop(...how)
+    }
+    app.runner.print(run, { type: 'turn_started' })
+    await app.owner.call('job_submit', { task_id: task.id, action: 'stop_agent' })
+    await asked.promise
+    app.runner.print(run, { type: 'turn_ended', how: 'interrupted' })
+    await until(async () => (await app.stored(run)).paused === 1)
+    expect((await app.owner.call('task_get', { task_id: task.id })).task.attention).toBe('running')
+    gate.resolve()
   })
 
   test('[J26] one that a person stops over work that was sent back is stopped', async () => {

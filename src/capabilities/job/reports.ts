@@ -224,13 +224,14 @@ export const lingeredOn = defineTool({
   ...internal,
   name: 'run_lingered',
   title: 'An agent had its time to end by itself',
-  description: 'It is ended, unless its work was sent back to it meanwhile: then it goes on.',
+  description: 'It is ended, unless its work was sent back to it meanwhile and it could be told: then it goes on.',
   // Held: the agent may be asking for review again at this moment.
-  input: Told.extend({ task_id: TaskId, round: z.int() }),
-  async run(ctx, { run_id, round }) {
+  input: Told.extend({ task_id: TaskId, round: z.int(), hears: z.boolean() }),
+  async run(ctx, { run_id, round, hears }) {
     const run = await requireRun(ctx, run_id)
-    // One that has asked again since has its time from then on.
-    if (run.reported !== round || (await hasWorkBack(ctx, run))) return {}
+    // One that has asked again since has its time from then on. One that takes no messages does not know of the feedback: ended, it is
+    // started again with it.
+    if (run.reported !== round || (hears && (await hasWorkBack(ctx, run)))) return {}
     await askToStop(ctx, run, 'stopped')
     return {}
   },
@@ -268,7 +269,8 @@ async function nextOf(ctx: RunContext, job: JobRow, run: RunRow, work: Left): Pr
   // A quota is no death; and whoever handed in has got somewhere: deaths count from then on.
   const lives = (await runStore(ctx.tx).ofJob(job.id)).filter((life) => life.resets_at === null && !handedIn(life))
   const ofOthers = (await runStore(ctx.tx).ofTask(job.task_id, run.id, EARLIER_RUNS)).find(
-    (life) => life.job_id !== job.id && life.fingerprint,
+    // Also a life of this job whose work was sent back: to leave it as it was is to ignore the feedback.
+    (life) => (life.job_id !== job.id || handedIn(life)) && life.fingerprint,
   )
   // Whoever only reviews or leads, and was ended because that is over, is not started for it again.
   const letGo = task !== undefined && isDuty(task) && run.reported > 0

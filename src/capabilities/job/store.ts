@@ -150,7 +150,7 @@ const latestOf = (db: Db, tasks: string[]) =>
       'j.ended_at',
       'r.state as run_state',
     ])
-    .select(['r.heard_at', 'r.open_calls', 'r.paused', 'r.harness', 'r.resets_at', 'r.agent_id'])
+    .select(['r.heard_at', 'r.open_calls', 'r.paused', 'r.stop_asked', 'r.harness', 'r.resets_at', 'r.agent_id'])
     .where('j.task_id', 'in', tasks)
     .where('j.number', '=', (eb) =>
       eb

@@ -157,7 +157,9 @@ export const submit = defineTool({
     if (wrong) return wrong
     if (action === 'message_agent' || action === 'interrupt_agent') return (await hears(ctx, task_id, action)) ?? {}
     const starts = action === 'start_agent'
-    const looked = starts ? (isInReview(await requireTask(ctx, task_id)) ?? (await lookAtHarness(ctx, task_id, given))) : {}
+    const looked = starts
+      ? ((await isInReview(ctx.view, await requireTask(ctx, task_id))) ?? (await lookAtHarness(ctx, task_id, given)))
+      : {}
     if (!(looked instanceof Refusal) && action !== 'stop_agent') await requireRepoThere(ctx, task_id, given.repo_id)
     return looked
   },
@@ -177,7 +179,7 @@ type Begin = (ctx: RunContext, task: TaskRow, job: JobRow) => Promise<Refusal | 
 
 const BEGIN: Record<ActionName, Begin> = {
   async start_agent(ctx, task, job) {
-    const notNow = (await isBusy(ctx, task)) ?? isInReview(task)
+    const notNow = (await isBusy(ctx, task)) ?? (await isInReview(ctx.tx, task))
     if (notNow) return notNow
     const given = JSON.parse(job.arguments) as JobArguments
     const harness = given.harness ?? defaultProgram(ctx)
@@ -187,7 +189,7 @@ const BEGIN: Record<ActionName, Begin> = {
   },
 
   async resume_agent(ctx, task, job) {
-    const notNow = (await isBusy(ctx, task)) ?? isInReview(task)
+    const notNow = (await isBusy(ctx, task)) ?? (await isInReview(ctx.tx, task))
     if (notNow) return notNow
     const last = (await runStore(ctx.tx).ofTask(task.id, undefined, 50)).find((run) => run.kind === 'agent')
     if (!last) {
@@ -228,7 +230,7 @@ const BEGIN: Record<ActionName, Begin> = {
   async stop_agent(ctx, task, job) {
     const run = await runStore(ctx.tx).livingOf(task.id)
     const waiting = await jobStore(ctx.tx).openOf(task.id)
-    if (!run && !waiting) return nobodyThere(task)
+    if (!run && !waiting) return nobodyThere(ctx, task, 'stop')
     await insert(ctx, { ...job, state: 'running', run_id: run?.id ?? null, started_at: ctx.now })
     if (run) await askToStop(ctx, run, 'stopped')
     if (waiting) await cancelJob(ctx, waiting, 'It was stopped.')
@@ -263,7 +265,7 @@ export async function beginWork(
 
 async function say(ctx: RunContext, task: TaskRow, job: JobRow): Promise<Refusal | undefined> {
   const run = await runStore(ctx.tx).livingOf(task.id)
-  if (run?.kind !== 'agent') return nobodyThere(task)
+  if (run?.kind !== 'agent') return nobodyThere(ctx, task, 'tell')
   await deliver(ctx, job, run)
   return undefined
 }
@@ -313,8 +315,13 @@ function newJob(ctx: RunContext, task: TaskRow, action: ActionName, given: objec
   }
 }
 
-function nobodyThere(task: TaskRow): Refusal {
-  return refuse('INVALID_AGENT_STATE', `No agent works on ${handleOf(task)}.`, {
+/** What to do instead depends on where the task is; to start an agent in order to stop it helps nobody. */
+async function nobodyThere(ctx: RunContext, task: TaskRow, wanted: 'stop' | 'tell'): Promise<Refusal> {
+  const said = `No agent works on ${handleOf(task)}.`
+  const { hint, next_tool, next_arguments } = (await isInReview(ctx.tx, task))?.body ?? {}
+  if (next_tool) return refuse('INVALID_AGENT_STATE', said, { hint, next_tool, next_arguments })
+  if (wanted === 'stop') return refuse('INVALID_AGENT_STATE', said, { hint: 'There is nothing to stop.' })
+  return refuse('INVALID_AGENT_STATE', said, {
     next_tool: 'job_submit',
     next_arguments: { task_id: handleOf(task), action: 'start_agent' },
   })

@@ -5,14 +5,14 @@ import type { Tx } from '../../kernel/storage.ts'
 import { defineTool, type LookContext, type RunContext, type WatchContext } from '../../kernel/tool.ts'
 import { TaskId } from '../ids.ts'
 import { projectStore } from '../project/index.ts'
-import { feedbackStore, keepCommit, prStore, prUrl, type ReviewRow, reviewStore } from '../review/index.ts'
-import { about, Body, handleOf, isDuty, requireTask, reviewedBy, type TaskRow } from '../task/index.ts'
+import { beingMerged, feedbackStore, isBeingMerged, keepCommit, prStore, prUrl, type ReviewRow, reviewStore } from '../review/index.ts'
+import { about, Body, handleOf, isDuty, requireTask, reviewedBy, type TaskRow, taskStore } from '../task/index.ts'
 import { Elsewhere, placeOf, workOf } from '../work/index.ts'
 import { enterLine } from './line.ts'
 import { back, checkMayDecide, currentRound, isReviewerOf } from './rules.ts'
 import { Decision, ENDS, lineHeld, reviewDecided } from './schema.ts'
 import { MERGE_STATES, type MergeRow, mergeStore } from './store.ts'
-import { behindWords, lastLines } from './words.ts'
+import { behindWords, lastLines, sentence } from './words.ts'
 import '../../ports/daemon.ts'
 
 const MERGE_MS = 120_000
@@ -162,7 +162,7 @@ export async function approve(
   if (!work || head === null)
     return refuse('CONFLICT', `${handleOf(task)} has no commit that could be merged.`, { hint: 'Close it with task_close.' })
   // Approved before, and still on its way: whoever asks again waits for the same.
-  const known = round.decision === 'approve' && round.outcome === null ? await mergeStore(ctx.tx).ofReview(round.id) : undefined
+  const known = isBeingMerged(round) ? await mergeStore(ctx.tx).ofReview(round.id) : undefined
   if (known) return known
   const wanted = read ?? (isReviewerOf(ctx.principal, round) ? head : round.handed_in)
   if (wanted !== null && !head.startsWith(wanted)) return another(task, round, head, wanted)
@@ -194,12 +194,7 @@ function another(task: TaskRow, { handed_in }: ReviewRow, head: string, wanted: 
 
 async function sendBack(ctx: RunContext, task: TaskRow, round: ReviewRow, feedback: string | undefined): Promise<Refusal | undefined> {
   if (!feedback) return refuse('INVALID_INPUT', 'What is to be changed? Give feedback.')
-  if (round.decision === 'approve' && round.outcome === null)
-    return refuse('CONFLICT', `${handleOf(task)} was approved, and is being merged.`, {
-      hint: 'Take it out of the merge line first, or write another task for what is missing.',
-      next_tool: 'merge_cancel',
-      next_arguments: { task_id: handleOf(task) },
-    })
+  if (isBeingMerged(round)) return beingMerged(task)
   const decided = {
     decision: 'request_changes',
     decided_by: ctx.principal.id,
@@ -251,8 +246,12 @@ async function outcome(ctx: WatchContext, task_id: string, decision: z.output<ty
       return { ...told, status: 'conflict' as const, conflicts, message: `${merge.reason}. It went back to its worker.` }
     }
     if (merge.state === 'red') return { ...told, status: 'red' as const, message: `${merge.reason} It went back to its worker.` }
-    if (merge.state === 'stuck' || merge.state === 'withdrawn')
-      return { ...told, status: 'stuck' as const, message: `${merge.reason} It is still to be decided.` }
+    if (merge.state === 'stuck' || merge.state === 'withdrawn') {
+      const task = await taskStore(ctx.view).find(task_id)
+      const undecided = task?.status === 'REVIEW' && task.deleted_at === null
+      const message = `${sentence(merge.reason ?? '')} It ${undecided ? 'is still to be decided' : 'did not land'}.`
+      return { ...told, status: 'stuck' as const, message }
+    }
     // It waits for a person, not for its turn: nobody is kept waiting with it.
     const held = (await mergeStore(ctx.view).line(merge.repo_id, merge.target))?.held
     if (held)

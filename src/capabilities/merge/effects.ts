@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { defineEffect, type EffectContext } from '../../kernel/effect.ts'
 import { type Build, GitRefusal, type LineOf, type MergeMethod } from '../../ports/git.ts'
-import { projectStore, type RepoRow } from '../project/index.ts'
+import { type Belonging, projectStore, type RepoRow } from '../project/index.ts'
 import { reviewStore } from '../review/index.ts'
 import { handleOf, taskStore } from '../task/index.ts'
 import { madeElsewhere, workOf } from '../work/index.ts'
@@ -10,7 +10,7 @@ import { endChecks, runChecks, type Verdict } from './checks.ts'
 import { nextInLine } from './order.ts'
 import { knownHeads, type Line, lineHeadOf, lineNow, lineOf, movedElsewhere } from './stands.ts'
 import { isOpen, type MergeRow, mergeStore } from './store.ts'
-import { named } from './words.ts'
+import { goOn, named } from './words.ts'
 
 /** Daemons that are killed in the middle of it do not count. */
 const ATTEMPTS = 100
@@ -102,6 +102,28 @@ async function follow(
     if (!(error instanceof GitRefusal)) throw error
     return { behind: 1, reason: error.message.slice(0, 2_000) }
   }
+}
+
+/** The checkouts for the checks of a repository that is removed. What is gone with its folder is gone. */
+export const dropCheckouts = defineEffect({
+  type: 'line.drop',
+  payload: z.strictObject({ repo: z.string(), target: z.string() }),
+  attempts: REFUSALS,
+  recognise: async () => 'not_done',
+  async do(ctx, { repo, target }) {
+    if (await ctx.ports.git.inspect(repo)) await ctx.ports.git.dropScratch(repo, scratchOf(target))
+  },
+})
+
+/** Behind what the line still does there. */
+export const linesOfRepo: Belonging = {
+  open: async () => [],
+  async end(ctx, { repo: id, project }) {
+    const repo = id && (await projectStore(ctx.tx).repo(id))
+    if (!repo) return
+    for (const { target } of await mergeStore(ctx.tx).lines(project, id))
+      ctx.enqueue(dropCheckouts({ repo: repo.path, target }, { queue: queueOf(id, target) }))
+  },
 }
 
 interface Wanted {
@@ -197,7 +219,9 @@ class Passage {
     const alone = await this.#verdict(command, base)
     if (alone === 'stale') return alone
     if (alone.green) return verdict
-    await this.#hold(`The checks fail on ${this.#line.target} itself, without anything that waits: ${alone.reason}`, alone.log)
+    const { target } = this.#line
+    const mend = `Mend ${target}, then let the line go on: ${goOn(this.#repo.handle, target)}`
+    await this.#hold(`${target} itself fails its checks, without any of the queued work: ${alone.reason} ${mend}`, alone.log)
     return 'held'
   }
 

@@ -4,7 +4,7 @@ import { MERGE_METHODS } from '../../ports/git.ts'
 import { whereabouts } from '../task/index.ts'
 import { cancel } from './cancel.ts'
 import { decide, submit } from './decide.ts'
-import { followLine, workOffLine } from './effects.ts'
+import { dropCheckouts, followLine, workOffLine } from './effects.ts'
 import { retry, status } from './line.ts'
 import { migrations } from './migrations.ts'
 import { createPr } from './pr-create.ts'
@@ -73,7 +73,7 @@ export const merge = defineCapability({
     lineMoved,
     lineFollowed,
   ],
-  effects: [workOffLine, followLine, rebaseOntoLine],
+  effects: [workOffLine, followLine, dropCheckouts, rebaseOntoLine],
   settings: {
     'merge.method': setting(
       z.enum(MERGE_METHODS),
@@ -96,6 +96,7 @@ export const merge = defineCapability({
 export { reviewAttention } from './attention.ts'
 export { withdraw } from './cancel.ts'
 export { toDecide } from './decide.ts'
+export { linesOfRepo } from './effects.ts'
 export { back, checkMayDecide, isCurrent, isReviewerOf } from './rules.ts'
 export { reviewDecided } from './schema.ts'
 export { lineHeadOf } from './stands.ts'

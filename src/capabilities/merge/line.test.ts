@@ -128,6 +128,11 @@ describe('what lands', () => {
     await at.app.owner.call('merge_submit', { task_id: work.task.id })
     await until(async () => (await at.line()).held !== null)
     expect(await at.line()).toMatchObject({ held: expect.stringContaining('main itself'), waiting: [{ state: 'waiting' }] })
+    const again = { task_id: work.task.id, decision: 'approve' }
+    expect(await at.app.owner.call('review_decide', again)).toMatchObject({
+      status: 'pending',
+      message: expect.stringMatching(/merge_retry --repo-id \S+ --target main$/),
+    })
     expect(await at.task(work)).toMatchObject({ status: 'REVIEW', attention: 'human' })
     expect((await at.app.owner.call('mail_inbox')).letters[0]).toMatchObject({ subject: 'Nothing lands on main', from_id: 'system' })
     const held = { repo_id: at.repo, target: 'main' }
@@ -327,6 +332,15 @@ describe('what lands', () => {
     expect(at.files('main')).toEqual(['a.txt', 'late.txt', 'one.txt'])
   })
 
+  test('[P13] leaves no checkout of ours registered in a repository that is removed', async () => {
+    const at = await ground()
+    expect(await at.approve(await at.handedIn('one.txt'))).toMatchObject({ merged: true })
+    const registered = () => at.git(at.top, 'worktree', 'list')
+    expect(registered()).toContain('.scratch')
+    await at.app.owner.call('repo_remove', { repo_id: at.repo, close_tasks: true })
+    await until(() => !registered().includes('.scratch'))
+  })
+
   test('[ML10] needs no checks where a repository has none', async () => {
     const at = await ground('')
     expect(await at.approve(await at.handedIn('one.txt'))).toMatchObject({ status: 'merged' })
@@ -339,17 +353,19 @@ describe('checks that hang', () => {
   const NEVER = new Promise<void>(() => {})
 
   /** Work whose checks have begun and do not end. */
-  async function hanging(at: Ground, file = 'one.txt'): Promise<Work> {
+  async function hanging(at: Ground, file = 'one.txt'): Promise<Work & { decided: Promise<unknown> }> {
     const begun = deferred()
     at.runner.beforeCheck = () => {
       begun.resolve()
       return NEVER
     }
     const work = await at.handedIn(file)
-    await at.app.owner.call('merge_submit', { task_id: work.task.id })
+    const decided = at.app.owner.call('review_decide', { task_id: work.task.id, decision: 'approve' })
+    // Cut off where a test reopens the app.
+    decided.catch(() => {})
     await begun.promise
     at.runner.beforeCheck = () => {}
-    return work
+    return { ...work, decided }
   }
   const checksLeft = (at: Ground) => at.runner.living.filter((run) => run.startsWith('check-'))
 
@@ -399,7 +415,10 @@ describe('checks that hang', () => {
   ] as const)('[ML7] are ended by %s, and not begun again', async ([tool, more]) => {
     const at = await ground()
     const work = await hanging(at)
+    const begin = { tool: 'job_submit', input: { task_id: work.task.id, action: 'start_agent' } }
+    expect(await at.app.owner.refused(begin.tool, begin.input)).toMatchObject({ code: 'CONFLICT', next_tool: 'merge_cancel' })
     await at.app.owner.call(tool, { task_id: work.task.id, ...more })
+    expect(await work.decided).toMatchObject({ status: 'stuck', message: expect.stringMatching(/^[^.]+\. It did not land\.$/) })
     // Moved by hand it leaves the line at the next look at it, which is now.
     if (tool !== 'task_move') expect((await at.line()).waiting).toEqual([])
     await until(async () => !checksLeft(at).length && !(await at.line()).waiting.length)

@@ -10,6 +10,16 @@ export function behindWords({ target, behind, behind_reason }: Pick<LineRow, 'ta
   return behind ? `${target} is ${behind} behind what landed. ${behind_reason ?? ''} (repo_sync ${repo})` : ''
 }
 
+/** Reasons that people typed often lack the full stop. */
+export function sentence(text: string): string {
+  return /[.!?]$/.test(text) ? text : `${text}.`
+}
+
+/** What lets a line go on that is held. */
+export function goOn(repo: string, target: string): string {
+  return `merge_retry --repo-id ${repo} --target ${target}`
+}
+
 const MOST_LINES = 40
 
 export function lastLines(log: string | null): string | null {

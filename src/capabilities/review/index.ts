@@ -55,6 +55,7 @@ export { keepCommit } from './keep.ts'
 export { isAtLimit, tally } from './limit.ts'
 export { closePr, insertPr, openPr, PrView, prMerged, prUrl, prView, pullRequestOf } from './pull-requests.ts'
 export { askForReviewers, type ReviewerFacts, readerProgram } from './reviewer.ts'
+export { beingMerged, isBeingMerged } from './rules.ts'
 export { reviewRefused, reviewRequested, reviewTimedOut } from './schema.ts'
 export {
   FEEDBACK_PRIORITIES,
