@@ -336,7 +336,7 @@ describe('locks of git', () => {
 
   test('[G3] two processes register one after the other, and one that dies holds nothing', async ({ ground }) => {
     await ground.made('task-0')
-    const turn = join(ground.top, '.git/signalbox/turn')
+    const turn = join(ground.folder, 'git', readdirSync(join(ground.folder, 'git')).find((name) => name.endsWith('.turn')) as string)
     const script = `const { DatabaseSync } = require('@photostructure/sqlite'); new DatabaseSync(process.argv[1]).exec('BEGIN EXCLUSIVE'); console.log('held'); setInterval(() => {}, 1000)`
     const other = spawn(process.execPath, ['-e', script, turn], { stdio: ['ignore', 'pipe', 'ignore'] })
     await new Promise((resolve) => other.stdout.once('data', resolve))

@@ -32,6 +32,8 @@ import { alone, Turns } from './turns.ts'
 export interface GitOptions {
   /** The folder that every place is below. */
   worktrees: string
+  /** The folder for our own git directories, locks and temporary files; no run may write there. */
+  own: string
   env?: NodeJS.ProcessEnv
   /** How long another program may keep us from changing something. */
   lockWaitMs?: number
@@ -40,12 +42,10 @@ export interface GitOptions {
 }
 
 const LOCK_WAIT_MS = 10_000
-/** Our own git directories, one for each repository; no worktree of anybody's. */
-const OWN = '.own'
 
-export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT_MS, exec = execHere }: GitOptions): Git {
-  const root = resolvedRoot(worktrees)
-  const open = opener(env, join(root, OWN), exec)
+export function createGit({ worktrees, own, env = process.env, lockWaitMs = LOCK_WAIT_MS, exec = execHere }: GitOptions): Git {
+  const root = resolved(worktrees)
+  const open = opener(env, resolved(own), exec)
   const turns = new Turns()
   const remembered = { seen: new Map(), packs: new Packs() }
 
@@ -69,7 +69,7 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
     const path = scratchUnder(root, repo, name)
     return turns.take(path, async () => {
       const from = await openRepo(open, repo)
-      const registering = <R>(register: () => Promise<R>) => alone(turns, from.common, lockWaitMs, register)
+      const registering = <R>(register: () => Promise<R>) => alone(turns, from, lockWaitMs, register)
       return work({ repo: from, path, root, registering, lockWaitMs })
     })
   }
@@ -80,19 +80,17 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
     has: async (repo, commit) => (await commitAt(await openRepo(open, repo), checkCommit(commit))) !== undefined,
     moved: async (path) => {
       const repo = await openRepo(open, path)
-      await alone(turns, repo.common, lockWaitMs, () => linkAgain(repo))
+      await alone(turns, repo, lockWaitMs, () => linkAgain(repo))
     },
     add: (place) =>
       at(place, async (repo) => {
-        const base = await alone(turns, repo.common, lockWaitMs, () => register(open, repo, place, lockWaitMs))
+        const base = await alone(turns, repo, lockWaitMs, () => register(open, repo, place, lockWaitMs))
         return { base, head: await checkOut(open, repo, place, lockWaitMs) }
       }),
     remove: async (place, rescueAs) => {
       rescuesUnder(rescueAs)
-      const saved = await at(place, (repo) =>
-        alone(turns, repo.common, lockWaitMs, () => takeAway(open, repo, place, root, rescueAs, lockWaitMs)),
-      )
-      await sweep(root)
+      const saved = await at(place, (repo) => alone(turns, repo, lockWaitMs, () => takeAway(open, repo, place, root, rescueAs, lockWaitMs)))
+      await Promise.all([sweep(root), open.sweep()])
       return { rescue: saved }
     },
     state: async (place, from) => {
@@ -130,7 +128,7 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
     branch: async (wanted) => {
       checkNewBranch(wanted)
       const repo = await openRepo(open, wanted.repo)
-      return { head: await alone(turns, repo.common, lockWaitMs, () => ensure(repo, wanted, lockWaitMs)) }
+      return { head: await alone(turns, repo, lockWaitMs, () => ensure(repo, wanted, lockWaitMs)) }
     },
     deliver: (place, delivery) => at(place, async (repo) => deliver(repo, place, await find(repo.common, place), delivery, lockWaitMs)),
     line: async (of) => {
@@ -169,7 +167,7 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
       }),
     dropScratch: async (repo, name) => {
       await inScratch(repo, name, dropScratch)
-      await sweep(root)
+      await Promise.all([sweep(root), open.sweep()])
     },
     rebase: async (place, onto, rescueAs) => {
       checkCommit(onto)
@@ -186,10 +184,10 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
 }
 
 /** Links above it resolved, as git writes paths down. Not one in its own place: it may become one later, and rows have the path. */
-function resolvedRoot(worktrees: string): string {
+function resolved(folder: string): string {
   try {
-    return join(realpathSync(dirname(worktrees)), basename(worktrees))
+    return join(realpathSync(dirname(folder)), basename(folder))
   } catch {
-    return resolve(worktrees)
+    return resolve(folder)
   }
 }

@@ -51,6 +51,8 @@ export interface At {
   cwd: string
   /** Where the repository has its objects. */
   objects: string
+  /** A folder that no worker can write to, for one use. */
+  temporary<T>(use: (folder: string) => Promise<T>): Promise<T>
   /** Throws `failed` when git says no. */
   git(args: string[], options?: Options): Promise<Buffer>
   /** Trimmed. */
@@ -71,6 +73,10 @@ export interface Repo extends At {
   common: string
   /** Our own git directory over it. */
   own: string
+  /** A folder of ours for what we write down about it. */
+  notes: string
+  /** Held by whoever changes its list of worktrees. */
+  lock: string
   /** All that its own configuration says, to be looked at and not to be believed. */
   says: Setting[]
   /** Git with the files of a checkout. Where its git directory is has to be known: what stands in the checkout is its worker's. */
@@ -82,6 +88,8 @@ export interface Open {
   repo(top: string): Promise<Repo | undefined>
   /** A look at a repository that lies inside of a worktree: by its top, or where there are no files of it, by its git directory. */
   inside<T>(where: { top: string } | { gitDir: string }, look: (at: At) => Promise<T>): Promise<T | undefined>
+  /** Deletes temporary files of a daemon that was killed. */
+  sweep(): Promise<void>
 }
 
 /** Where one git is at work. */
@@ -102,11 +110,12 @@ export function opener(environment: NodeJS.ProcessEnv, ownRoot: string, exec: Ex
     return parsed(stdout.toString())
   })
   const directories = new OwnDirectories(ownRoot)
-  const at = (where: Where) => gitAt(environment, where, exec)
+  const at = (where: Where): At => ({ ...gitAt(environment, where, exec), temporary: (use) => directories.temporary(use) })
   const rootsOf = (common: string) => (own: string, ids: string[]) =>
     withoutParents(at({ cwd: common, gitDir: common, own, common, settings: [] }), ids)
 
   return {
+    sweep: () => directories.sweep(),
     repo: async (top) => {
       const layout = await layoutOf(top)
       if (!layout) return undefined
@@ -119,6 +128,8 @@ export function opener(environment: NodeJS.ProcessEnv, ownRoot: string, exec: Ex
         gitDir,
         common,
         own,
+        notes: directories.notesFor(common),
+        lock: directories.lockFor(common),
         says,
         checkout: async (path, admin) => {
           const more = isOn(says, 'extensions.worktreeconfig') ? await configurations.in(join(admin, 'config.worktree')) : []
@@ -139,7 +150,7 @@ export function opener(environment: NodeJS.ProcessEnv, ownRoot: string, exec: Ex
   }
 }
 
-function gitAt(environment: NodeJS.ProcessEnv, { cwd, gitDir, own, common, workTree, settings }: Where, exec: Exec): At {
+function gitAt(environment: NodeJS.ProcessEnv, { cwd, gitDir, own, common, workTree, settings }: Where, exec: Exec): Omit<At, 'temporary'> {
   const objects = join(common, 'objects')
   const place: Record<string, string> = {
     GIT_DIR: gitDir,

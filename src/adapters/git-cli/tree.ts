@@ -1,6 +1,5 @@
 import { constants } from 'node:fs'
-import { lstat, mkdir, mkdtemp, open as openFile, rm, utimes, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { lstat, mkdir, open as openFile, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { GitRefusal } from '../../ports/git.ts'
 import { type At, LONG_MS, type Open, type Options } from './run.ts'
@@ -29,8 +28,7 @@ export async function snapshot<T>(
   objects: 'kept' | 'forgotten',
   use: (found: Snapshot, run: Options) => Promise<T>,
 ): Promise<T> {
-  const folder = await mkdtemp(join(tmpdir(), 'signalbox-index-'))
-  try {
+  return place.temporary(async (folder) => {
     const index = join(folder, 'index')
     const run = { env: { GIT_INDEX_FILE: index, ...(objects === 'kept' ? {} : await objectsIn(place, folder)) }, timeoutMs: LONG_MS }
     const head = await headOf(place)
@@ -43,10 +41,8 @@ export async function snapshot<T>(
     const tree = await place.line(['write-tree'], run)
     const nested = [...new Set([...(await gitlinks(place, run)), ...unknown])]
     const differs = staged !== undefined && staged !== headTree && staged !== tree
-    return await use({ tree, staged: differs ? staged : undefined, head, headTree, nested, large }, run)
-  } finally {
-    await rm(folder, { recursive: true, force: true })
-  }
+    return use({ tree, staged: differs ? staged : undefined, head, headTree, nested, large }, run)
+  })
 }
 
 /** A look leaves nothing in the repository: what it has to write goes to a folder that reads through to the real objects. */
