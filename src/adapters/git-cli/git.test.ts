@@ -29,6 +29,7 @@ import { withLarge } from './diff.ts'
 import { execHere } from './exec.ts'
 import { addWorktree, fingerprintOf } from './place.ts'
 import { opener, type Repo } from './run.ts'
+import { Watch } from './stuck.ts'
 import { changedIn } from './tree.ts'
 
 /** A real repository with one commit, a home of its own, and our git on it. */
@@ -230,7 +231,7 @@ describe('a place is made', () => {
   })
 
   test('[G4] whose record was pruned before git had locked it', async ({ ground }) => {
-    const repo = (await opener(ground.env, join(ground.folder, 'own'), execHere).repo(ground.top)) as Repo
+    const repo = (await opener(ground.env, join(ground.folder, 'own'), new Watch(execHere, 60_000)).repo(ground.top)) as Repo
     const failures = [
       "fatal: could not open '.git/worktrees/w/locked' for writing: No such file or directory",
       "fatal: could not create directory of '.git/worktrees/w': No such file or directory",

@@ -1,4 +1,4 @@
-import { lstat, readFile, rmdir, unlink } from 'node:fs/promises'
+import { lstat, rmdir, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { checkCommit } from './names.ts'
 import { replace } from './own.ts'
@@ -111,7 +111,8 @@ async function changedFiles(at: At): Promise<Set<string>> {
 /** A git that was killed while it wrote a file has written the beginning of it. */
 async function beginsAsIn(at: At, commit: string, path: string): Promise<boolean> {
   if (!(await kindOf(at, path))?.isFile()) return false
-  const written = await readFile(onDisk(at, path))
+  const written = await plainFile(onDisk(at, path), MOST_WRITTEN).catch(() => undefined)
+  if (!written) return false
   if (!written.length) return true
   const name = Buffer.from(path, 'latin1').toString()
   const run = { checkout: true, cutAfter: written.length }

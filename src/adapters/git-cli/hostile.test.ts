@@ -16,6 +16,7 @@ import {
 import { basename, dirname, join } from 'node:path'
 import { describe, expect } from 'vitest'
 import type { Place } from '../../ports/git.ts'
+import { realGit } from '../../testing/git.ts'
 import { type LineGround, test } from '../../testing/line-ground.ts'
 
 const sprung = (ground: LineGround) => join(ground.folder, 'sprung')
@@ -248,6 +249,62 @@ describe('our own git directories', () => {
       await ground.git.add({ ...place, base: 'main', strategy: 'local' })
     }
   })
+})
+
+describe('a pipe in the place of what git reads', () => {
+  const PIPES: Record<string, (ground: LineGround, place: Place) => string> = {
+    'a .gitignore in a folder': (_, { path }) => join(path, 'deep/er/.gitignore'),
+    'the .gitattributes': (_, { path }) => join(path, '.gitattributes'),
+    'what the repository ignores': ({ top }) => join(top, '.git/info/exclude'),
+    'its branch': ({ top }, { branch }) => join(top, '.git/refs/heads', branch),
+    'the packed refs': ({ top }) => join(top, '.git/packed-refs'),
+    'a file of ignored names elsewhere': (ground) => {
+      ground.run('config', 'core.excludesFile', join(ground.folder, 'ignored'))
+      return join(ground.folder, 'ignored')
+    },
+  }
+  for (const [what, pipeIn] of Object.entries(PIPES))
+    test(`[GT9] ${what}: it is named, and holds up nothing`, async ({ ground }) => {
+      const place = await placed(ground)
+      const git = realGit({ worktrees: join(ground.folder, 'work trees'), env: ground.env, stuckMs: 100 })
+      ground.write({ 'a.txt': 'changed\n', 'deep/er/new.txt': 'new\n' }, place.path)
+      const pipe = pipeIn(ground, place)
+      mkdirSync(dirname(pipe), { recursive: true })
+      const before = existsSync(pipe) ? readFileSync(pipe) : undefined
+      rmSync(pipe, { force: true })
+      execFileSync('mkfifo', [pipe])
+      const named = { reason: 'failed', message: expect.stringContaining(`${pipe} is a pipe`) }
+      const said = await Promise.allSettled([git.state(place, place.from), git.diff(place, { from: place.from, bytes: 1_000 })])
+      expect(said.map((one) => (one.status === 'rejected' ? one.reason : named))).toMatchObject([named, named])
+      expect(said.map(({ status }) => status)).toContain('rejected')
+      await expect(git.remove(place, 'task')).rejects.toMatchObject(named)
+      rmSync(pipe)
+      if (before) writeFileSync(pipe, before)
+      expect((await git.diff(place, { from: place.from, bytes: 1_000 })).files).toMatchObject([
+        { path: 'a.txt' },
+        { path: 'deep/er/new.txt' },
+      ])
+      await git.remove(place, 'task')
+    })
+
+  test('[GT9] the mark of a checkout that was cut off', async ({ ground }) => {
+    const place = await placed(ground)
+    const admin = ground.in(place.path, 'rev-parse', '--absolute-git-dir')
+    rmSync(join(admin, 'index'))
+    execFileSync('mkfifo', [join(admin, 'signalbox-checkout')])
+    await ground.git.add({ ...place, base: 'main', strategy: 'local' })
+    expect(await ground.git.state(place, place.from)).toMatchObject({ state: 'present', dirty: 0 })
+  })
+})
+
+test('[GT10] nothing is deleted by way of a link in the place of the folder for what is removed', async ({ ground }) => {
+  const place = await placed(ground)
+  const theirs = join(ground.folder, 'theirs')
+  ground.write({ 'kept.txt': 'kept\n' }, theirs)
+  symlinkSync(theirs, join(ground.folder, 'work trees/.removed'))
+  await ground.git.remove(place, 'task')
+  expect([existsSync(place.path), readdirSync(theirs)]).toEqual([false, ['kept.txt']])
+  expect(readdirSync(join(ground.folder, 'work trees/.removed'))).toEqual([])
 })
 
 describe('what is merged', () => {

@@ -27,6 +27,7 @@ import { commitAt, find, inspect, openRepo } from './repo.ts'
 import { rescue, rescues, restore } from './rescue.ts'
 import { opener } from './run.ts'
 import { dropScratch, type Scratch, scratch } from './scratch.ts'
+import { Watch } from './stuck.ts'
 import { alone, Turns } from './turns.ts'
 
 export interface GitOptions {
@@ -39,13 +40,23 @@ export interface GitOptions {
   lockWaitMs?: number
   /** Who starts git. */
   exec?: Exec
+  /** A git that takes longer is looked after: it may wait for a pipe that a worker laid. */
+  stuckMs?: number
 }
 
 const LOCK_WAIT_MS = 10_000
+const STUCK_MS = 2_000
 
-export function createGit({ worktrees, own, env = process.env, lockWaitMs = LOCK_WAIT_MS, exec = execHere }: GitOptions): Git {
+export function createGit({
+  worktrees,
+  own,
+  env = process.env,
+  lockWaitMs = LOCK_WAIT_MS,
+  exec = execHere,
+  stuckMs = STUCK_MS,
+}: GitOptions): Git {
   const root = resolved(worktrees)
-  const open = opener(env, resolved(own), exec)
+  const open = opener(env, resolved(own), new Watch(exec, stuckMs))
   const turns = new Turns()
   const remembered = { seen: new Map(), packs: new Packs() }
 

@@ -2,7 +2,7 @@ import { constants } from 'node:fs'
 import { lstat, mkdir, open as openFile, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { GitRefusal } from '../../ports/git.ts'
-import { type At, LONG_MS, type Open, type Options } from './run.ts'
+import { type At, LONG_MS, LOOK_MS, type Open, type Options } from './run.ts'
 
 /** So many files are looked at at once: of tens of thousands everybody else would wait. */
 const PORTION = 200
@@ -32,7 +32,10 @@ export async function snapshot<T>(
 ): Promise<T> {
   return place.temporary(async (folder) => {
     const index = join(folder, 'index')
-    const run = { env: { GIT_INDEX_FILE: index, ...(objects === 'kept' ? {} : await objectsIn(place, folder)) }, timeoutMs: LONG_MS }
+    const run = {
+      env: { GIT_INDEX_FILE: index, ...(objects === 'kept' ? {} : await objectsIn(place, folder)) },
+      timeoutMs: objects === 'kept' ? LONG_MS : LOOK_MS,
+    }
     const head = await headOf(place)
     const headTree = head
       ? await place.line(['rev-parse', '--verify', `${head}^{tree}`])
