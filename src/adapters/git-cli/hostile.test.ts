@@ -307,6 +307,19 @@ test('[GT10] nothing is deleted by way of a link in the place of the folder for 
   expect(readdirSync(join(ground.folder, 'work trees/.removed'))).toEqual([])
 })
 
+test('[GT10] nor is a check’s checkout made, or deleted, by way of a link in the place of a folder above it', async ({ ground }) => {
+  const { path } = await ground.git.scratch(ground.top, 'line', ground.tip('main'))
+  const theirs = join(ground.folder, 'theirs')
+  ground.write({ 'line/kept.txt': 'kept\n' }, theirs)
+  for (const above of [dirname(path), dirname(dirname(path))]) {
+    rmSync(above, { recursive: true })
+    symlinkSync(theirs, above)
+    expect(await ground.git.scratch(ground.top, 'line', ground.tip('main'))).toEqual({ path })
+    expect(readdirSync(path)).toContain('a.txt')
+    expect(readdirSync(theirs, { recursive: true })).toEqual(['line', 'line/kept.txt'])
+  }
+})
+
 describe('what is merged', () => {
   /** Two works that exclude each other. */
   const contrary = async (ground: LineGround) => {

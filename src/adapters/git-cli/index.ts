@@ -21,7 +21,7 @@ import {
   scratchUnder,
 } from './names.ts'
 import { Packs } from './packs.ts'
-import { checkOut, foreign, freePlace, linkAgain, register, state, sweep, takeAway } from './place.ts'
+import { checkOut, foreign, freePlace, linkAgain, register, removeLink, state, sweep, takeAway } from './place.ts'
 import { rebase } from './rebase.ts'
 import { commitAt, find, inspect, openRepo } from './repo.ts'
 import { rescue, rescues, restore } from './rescue.ts'
@@ -79,6 +79,7 @@ export function createGit({
   const inScratch = async <T>(repo: string, name: string, work: (it: Scratch) => Promise<T>): Promise<T> => {
     const path = scratchUnder(root, repo, name)
     return turns.take(path, async () => {
+      for (const folder of [dirname(dirname(path)), dirname(path)]) await removeLink(folder)
       const from = await openRepo(open, repo)
       const registering = <R>(register: () => Promise<R>) => alone(turns, from, lockWaitMs, register)
       return work({ repo: from, path, root, registering, lockWaitMs })

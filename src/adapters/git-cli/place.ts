@@ -134,21 +134,21 @@ export async function takeAway(
 }
 
 export async function outOfTheWay(root: string, path: string): Promise<void> {
-  const folder = await forRemoved(root)
+  const folder = join(root, REMOVED)
+  await removeLink(folder)
   await mkdir(folder, { recursive: true, mode: 0o700 })
   await rename(path, join(folder, `${basename(path)}-${randomUUID()}`))
 }
 
-/** All that is in it is deleted: through a link that a worker laid, it would be our own database. */
-async function forRemoved(root: string): Promise<string> {
-  const folder = join(root, REMOVED)
+/** In the place of a folder of ours: through a link that a worker laid, it would be our own database that is deleted. */
+export async function removeLink(folder: string): Promise<void> {
   if ((await lstat(folder).catch(() => undefined))?.isSymbolicLink()) await rm(folder, { force: true })
-  return folder
 }
 
 /** Also what an earlier attempt was cut off at. */
 export async function sweep(root: string): Promise<void> {
-  const folder = await forRemoved(root)
+  const folder = join(root, REMOVED)
+  await removeLink(folder)
   for (const name of await readdir(folder).catch(() => [])) await rm(join(folder, name), { recursive: true, force: true, maxRetries: 3 })
 }
 
