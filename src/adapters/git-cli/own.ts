@@ -1,8 +1,8 @@
 import { createHash, randomUUID } from 'node:crypto'
+import { closeSync, constants, existsSync, fstatSync, lstatSync, openSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { lstat, mkdir, mkdtemp, readdir, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { counting, isOn, lastOf, type Setting, written } from './config.ts'
-import { exists } from './files.ts'
 import { smallFile } from './small-file.ts'
 import { Turns } from './turns.ts'
 
@@ -70,11 +70,16 @@ export class OwnDirectories {
 
   /** Also when another process, or an attempt that was cut off, made it before, or half of it. */
   async make(common: string, settings: Setting[], roots: Roots): Promise<string> {
-    const own = this.pathFor(common)
+    const [own, notes] = [this.pathFor(common), this.notesFor(common)]
+    const shallow = await shallowIn(common)
+    const known = this.#roots.get(own)
+    const isThere = known?.shallow === shallow && existsSync(notes) && isAsWritten(own, common, filesFor(settings, known.honest))
+    if (isThere) return own
     await this.#turns.take(own, async () => {
       await mkdir(join(common, 'logs'), { recursive: true }).catch(() => {})
-      await mkdir(this.notesFor(common), { recursive: true, mode: 0o700 })
-      await settle(own, common, settings, (shallow) => this.#honest(own, shallow, roots))
+      await mkdir(notes, { recursive: true, mode: 0o700 })
+      const honest = await settle(own, common, settings, shallow, roots)
+      this.#roots.set(own, { shallow, honest })
     })
     return own
   }
@@ -83,33 +88,71 @@ export class OwnDirectories {
   lend<T>(common: string, settings: Setting[], roots: Roots, use: (own: string) => Promise<T>): Promise<T> {
     return this.temporary(async (folder) => {
       const own = join(folder, 'git')
-      await settle(own, common, settings, (shallow) => honestRoots(own, shallow, roots))
+      await settle(own, common, settings, await shallowIn(common), roots)
       return use(own)
     })
   }
+}
 
-  async #honest(own: string, shallow: string, roots: Roots): Promise<string> {
-    const known = this.#roots.get(own)
-    if (known?.shallow === shallow) return known.honest
-    const honest = await honestRoots(own, shallow, roots)
-    this.#roots.set(own, { shallow, honest })
-    return honest
+async function shallowIn(common: string): Promise<string> {
+  return (await smallFile(join(common, 'shallow'), MOST_BYTES)) ?? ''
+}
+
+function filesFor(settings: Setting[], roots: string): Record<string, string> {
+  return { HEAD, config: configFor(settings), ...(roots ? { shallow: roots } : {}) }
+}
+
+/** Makes it what it is to be. Returns the roots that are in it. */
+async function settle(own: string, common: string, settings: Setting[], shallow: string, roots: Roots): Promise<string> {
+  for (const folder of [own, join(own, 'info')]) await makeFolder(folder)
+  for (const name of SHARED) await link(join(common, name), join(own, name))
+  if (!lfsIsRight(own, common)) await link(join(common, LFS), join(own, LFS))
+  for (const [name, text] of Object.entries(filesFor(settings, ''))) await put(own, name, text)
+  const honest = await honestRoots(own, shallow, roots)
+  if (honest) await put(own, 'shallow', honest)
+  const known = namesIn(filesFor(settings, honest))
+  await removeOthers(own, (name) => known.has(name))
+  await removeOthers(join(own, 'info'), (name) => known.has(`info/${name}`))
+  return honest
+}
+
+function namesIn(files: Record<string, string>): Set<string> {
+  return new Set([...SHARED, LFS, 'info', ...Object.keys(files)])
+}
+
+/** The only copy of a file may be in a folder that a filter made, so that stays. */
+function lfsIsRight(own: string, common: string): boolean {
+  const found = lstatSync(join(own, LFS), { throwIfNoEntry: false })
+  if (found?.isSymbolicLink()) return readlinkSync(join(own, LFS)) === join(common, LFS)
+  return found ? found.isDirectory() : !existsSync(join(common, LFS))
+}
+
+/** At every opening, so without a thread: these are a few tiny files of our own, and none of them is waited for. */
+function isAsWritten(own: string, common: string, files: Record<string, string>): boolean {
+  try {
+    const known = namesIn(files)
+    const [top, info] = [own, join(own, 'info')].map((folder) => lstatSync(folder).isDirectory() && readdirSync(folder))
+    if (!top || !info) return false
+    return (
+      top.every((name) => known.has(name)) &&
+      info.every((name) => known.has(`info/${name}`)) &&
+      SHARED.every((name) => readlinkSync(join(own, name)) === join(common, name)) &&
+      lfsIsRight(own, common) &&
+      Object.entries(files).every(([name, text]) => holds(join(own, name), text))
+    )
+  } catch {
+    return false
   }
 }
 
-/** Makes it what it is to be; where it is that already, only looks. */
-async function settle(own: string, common: string, settings: Setting[], honest: (shallow: string) => Promise<string>): Promise<void> {
-  for (const folder of [own, join(own, 'info')]) await makeFolder(folder)
-  await Promise.all(SHARED.map((name) => link(join(common, name), join(own, name))))
-  // The only copy of a file may be in one that a filter made.
-  if ((await exists(join(common, LFS))) && !(await isFolder(join(own, LFS)))) await link(join(common, LFS), join(own, LFS))
-  await Promise.all([put(own, 'HEAD', HEAD), put(own, 'config', configFor(settings))])
-  const shallow = await smallFile(join(common, 'shallow'), MOST_BYTES)
-  const roots = shallow ? await honest(shallow) : ''
-  if (roots) await put(own, 'shallow', roots)
-  const known = new Set([...SHARED, LFS, 'HEAD', 'config', 'info', ...(roots ? ['shallow'] : [])])
-  await removeOthers(own, (name) => known.has(name))
-  await removeOthers(join(own, 'info'), (name) => known.has(`info/${name}`))
+function holds(path: string, text: string): boolean {
+  if (!lstatSync(path, { throwIfNoEntry: false })?.isFile()) return false
+  const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  try {
+    return fstatSync(file).size === Buffer.byteLength(text) && readFileSync(file, 'utf8') === text
+  } finally {
+    closeSync(file)
+  }
 }
 
 async function makeFolder(path: string): Promise<void> {
@@ -117,10 +160,6 @@ async function makeFolder(path: string): Promise<void> {
   if (found?.isDirectory()) return
   if (found) await rm(path, { force: true })
   await mkdir(path, { recursive: true, mode: 0o700 })
-}
-
-async function isFolder(path: string): Promise<boolean> {
-  return (await lstat(path).catch(() => undefined))?.isDirectory() ?? false
 }
 
 function configFor(settings: Setting[]): string {
@@ -148,9 +187,8 @@ async function link(to: string, path: string): Promise<void> {
 /** Made beside the directory: in it another process would take the half for something that is not ours. */
 async function put(own: string, name: string, text: string): Promise<void> {
   const path = join(own, name)
-  const isOurs = (await lstat(path).catch(() => undefined))?.isFile()
-  if (isOurs && (await smallFile(path, MOST_BYTES).catch(() => undefined)) === text) return
-  if (!isOurs) await rm(path, { recursive: true, force: true })
+  if (holds(path, text)) return
+  if (!lstatSync(path, { throwIfNoEntry: false })?.isFile()) await rm(path, { recursive: true, force: true })
   await replace(path, text, dirname(own))
 }
 

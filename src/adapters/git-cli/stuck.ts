@@ -1,6 +1,5 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as after } from 'node:timers/promises'
 import { GitRefusal } from '../../ports/git.ts'
 import type { Command, Exec, Ran } from './exec.ts'
 
@@ -13,6 +12,11 @@ export interface Readable {
   directories: string[]
   workTree: string | undefined
   files: string[]
+}
+
+interface Looking {
+  pipe: string | undefined
+  end(): void
 }
 
 /**
@@ -36,27 +40,32 @@ export class Watch {
     const known = this.#found.get(key)
     if (known && (await isPipe(known))) throw stuckAt(known)
     this.#found.delete(key)
-    const [stop, ended] = [new AbortController(), new AbortController()]
-    let pipe: string | undefined
-    const looking = this.#look(reads, ended.signal).then((found) => {
-      pipe = found
-      if (found) stop.abort()
-    })
+    const stop = new AbortController()
+    const looking = this.#lookAfter(reads, stop)
     const ran = await this.#exec(command, stop.signal)
-    ended.abort()
-    await looking
-    if (!pipe || ran.failed === undefined) return ran
-    this.#found.set(key, pipe)
-    throw stuckAt(pipe)
+    looking.end()
+    if (!looking.pipe || ran.failed === undefined) return ran
+    this.#found.set(key, looking.pipe)
+    throw stuckAt(looking.pipe)
   }
 
   /** Again after twice as long: a pipe can come later, and a large checkout takes its time. */
-  async #look(reads: Readable, ended: AbortSignal): Promise<string | undefined> {
-    for (let waitMs = this.#afterMs; ; waitMs *= 2) {
-      await after(waitMs, undefined, { signal: ended }).catch(() => {})
-      const found = ended.aborted ? undefined : await pipeAmong(reads, ended)
-      if (found || ended.aborted) return found
+  #lookAfter(reads: Readable, stop: AbortController): Looking {
+    const ended = new AbortController()
+    const looking: Looking = {
+      pipe: undefined,
+      end() {
+        ended.abort()
+        clearTimeout(timer)
+      },
     }
+    const look = async (waited: number) => {
+      looking.pipe = await pipeAmong(reads, ended.signal)
+      if (looking.pipe) stop.abort()
+      else if (!ended.signal.aborted) timer = setTimeout(look, waited * 2, waited * 2)
+    }
+    let timer = setTimeout(look, this.#afterMs, this.#afterMs)
+    return looking
   }
 }
 
