@@ -147,7 +147,7 @@ async function worktrees({ options }: World): Promise<Row[]> {
   return inOrder(sizes, async ({ files, aim }) => {
     const repo = repository(files)
     const folder = mkdtempSync(join(tmpdir(), 'sbx-bench-places-'))
-    const port = createGit({ worktrees: folder })
+    const port = createGit({ worktrees: join(folder, 'worktrees'), own: join(folder, 'git') })
     const found = { ours: [] as number[], plain: [] as number[] }
     for (let round = 0; round <= Math.max(3, options.rounds - 2); round++) {
       const path = port.placeFor({ repo_handle: 'bench', name: `task-0000000${round}-x` })

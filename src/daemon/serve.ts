@@ -79,7 +79,11 @@ export async function serve(config: Config, { harnesses, build } = ownParts()): 
   const app = await createApp({
     database: config.database,
     ports: {
-      git: createGit({ worktrees: join(home, 'worktrees'), exec: startedBeside(fileURLToPath(new URL('git-starter.js', build))) }),
+      git: createGit({
+        worktrees: join(home, 'worktrees'),
+        own: join(home, 'git'),
+        exec: startedBeside(fileURLToPath(new URL('git-starter.js', build))),
+      }),
       ownerFile: createOwnerFile(home),
       harnesses,
       interactives,

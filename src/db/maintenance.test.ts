@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, watch, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { DatabaseSync } from '@photostructure/sqlite'
@@ -181,6 +182,18 @@ describe('restore', () => {
     expect(() => restoreFile(database(app), bad, STAMP, migrations)).toThrow('damaged')
     expect(() => restoreFile(database(app), join(app.folder, 'foreign.db'), STAMP, migrations)).toThrow('not a Signalbox database')
     expect(() => restoreFile(database(app), join(app.folder, 'none.db'), STAMP, migrations)).toThrow()
+    expect(readdirSync(app.folder).toSorted()).toEqual(before)
+  })
+
+  test('[D19] a pipe is refused at once, as the source or beside it', async ({ app }) => {
+    const [pipe, beside] = [join(app.folder, 'pipe.db'), join(app.folder, 'beside.db')]
+    await app.app.engine.backup(beside)
+    execFileSync('mkfifo', [pipe, `${beside}-wal`])
+    const before = readdirSync(app.folder).toSorted()
+    expect(() => restoreFile(database(app), pipe, STAMP, migrations)).toThrow(`${pipe} is not a plain file`)
+    expect(() => restoreFile(database(app), beside, STAMP, migrations)).toThrow(`${beside}-wal is not a plain file`)
+    expect(() => restoreFile(database(app), '/dev/null', STAMP, migrations)).toThrow('/dev/null is not a plain file')
+    expect(() => restoreFile(database(app), app.folder, STAMP, migrations)).toThrow()
     expect(readdirSync(app.folder).toSorted()).toEqual(before)
   })
 

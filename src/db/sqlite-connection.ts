@@ -1,3 +1,4 @@
+import { existsSync, statSync } from 'node:fs'
 import { DatabaseSync, type DatabaseSyncInstance, type StatementSyncInstance } from '@photostructure/sqlite'
 import {
   type CompiledQuery,
@@ -34,6 +35,7 @@ export class Connection implements DatabaseConnection {
   readonly #statements = new Map<string, Prepared>()
 
   constructor(path: string, options: { readOnly?: boolean } = {}) {
+    for (const suffix of ['', '-wal', '-journal', '-shm']) requirePlain(path + suffix)
     this.raw = new DatabaseSync(path, { readOnly: options.readOnly ?? false })
     // Blocking the event loop for a lock would stop health too: wait briefly here, longer and asynchronously above.
     this.raw.exec('PRAGMA busy_timeout = 100; PRAGMA foreign_keys = ON;')
@@ -170,6 +172,12 @@ export function translated(error: unknown): unknown {
     default:
       return error
   }
+}
+
+/** To open a pipe or a device waits for its other end, and with it the whole process. What is wrong otherwise, SQLite says. */
+function requirePlain(path: string): void {
+  const found = existsSync(path) ? statSync(path, { throwIfNoEntry: false }) : undefined
+  if (found && !found.isFile() && !found.isDirectory()) throw new Error(`${path} is not a plain file`)
 }
 
 function unwritten({ message }: Error): ErrorBody {

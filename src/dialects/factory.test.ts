@@ -421,7 +421,7 @@ describe('the decision log', () => {
   test('[FF7] has the result of a call that waits when it is there, and not before', async () => {
     const gate = deferred()
     const folder = mkdtempSync(join(tmpdir(), 'signalbox-factory-'))
-    const git = createGit({ worktrees: join(folder, 'worktrees') })
+    const git = createGit({ worktrees: join(folder, 'worktrees'), own: join(folder, 'git') })
     const app = await openTestApp({ ports: { git: { ...git, build: (build) => gate.promise.then(() => git.build(build)) } } })
     onTestFinished(async () => {
       await app.close()

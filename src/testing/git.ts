@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { mkdtempSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createGit, type GitOptions } from '../adapters/git-cli/index.ts'
 import { startedBeside } from '../adapters/git-cli/starter.ts'
@@ -12,9 +12,9 @@ const at = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 /** One for all tests of a worker: each would take as long to begin as twenty commands of git. */
 const exec = startedBeside(at('../../dist/git-starter.js'))
 
-/** Real git, as the daemon has it. */
-export function realGit(options: GitOptions): Git {
-  return createGit({ exec, ...options })
+/** Real git, as the daemon has it: its own folder is beside that of the worktrees. */
+export function realGit(options: Omit<GitOptions, 'own'>): Git {
+  return createGit({ exec, own: join(dirname(options.worktrees), 'git'), ...options })
 }
 
 /**

@@ -1,6 +1,5 @@
 import { constants } from 'node:fs'
-import { lstat, mkdir, mkdtemp, open as openFile, readlink, realpath, rename, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { lstat, mkdir, open as openFile, readlink, realpath, rename, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { type Delivery, GitRefusal, type Place } from '../../ports/git.ts'
 import { checkedOutBeside } from './heads.ts'
@@ -97,13 +96,10 @@ async function replaceIn(folder: string, name: string, text: string): Promise<vo
 }
 
 async function treeWith(repo: Repo, head: string, path: string, blob: string): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'signalbox-index-'))
-  try {
+  return repo.temporary(async (folder) => {
     const env = { GIT_INDEX_FILE: join(folder, 'index') }
     await repo.git(['read-tree', head], { env })
     await repo.git(['update-index', '--add', '--replace', '--cacheinfo', `100644,${blob},${path}`], { env })
-    return await repo.line(['write-tree'], { env })
-  } finally {
-    await rm(folder, { recursive: true, force: true })
-  }
+    return repo.line(['write-tree'], { env })
+  })
 }

@@ -9,16 +9,20 @@ const COMMON = ['diff-tree', '-r', '--find-renames', '--no-ext-diff', '--no-text
 
 /** Of the files in a place, committed or not. */
 export function diffOfPlace(open: Open, at: At, admin: string, request: DiffRequest): Promise<Diff> {
-  return snapshot(open, at, admin, 'forgotten', async ({ tree, large }, run) => {
-    const diff = await between(at, request, tree, run)
-    return { ...diff, files: [...diff.files.filter(({ path }) => !large.some((one) => one.path === path)), ...unread(large, request.path)] }
-  })
+  return snapshot(open, at, admin, 'forgotten', async ({ tree, large }, run) =>
+    withLarge(await between(at, request, tree, run), large, request.path),
+  )
 }
 
-/** Told like binary files: that they differ, and not how. */
-function unread(large: Snapshot['large'], path: string | undefined): Diff['files'] {
+/** Those are told like binary files: that they differ, and not how. */
+export function withLarge(diff: Diff, large: Snapshot['large'], path: string | undefined): Diff {
+  const unread = new Set(large.map((one) => one.path))
   const asked = large.filter((one) => path === undefined || one.path === path || one.path.startsWith(`${path}/`))
-  return asked.map((one) => ({ path: one.path, from: null, status: one.isNew ? 'A' : 'M', added: null, removed: null }))
+  const files = [
+    ...diff.files.filter((file) => !unread.has(file.path)),
+    ...asked.map((one) => ({ path: one.path, from: null, status: one.isNew ? 'A' : 'M', added: null, removed: null })),
+  ]
+  return { ...diff, files: files.slice(0, MOST_FILES), cut: diff.cut || files.length > MOST_FILES }
 }
 
 /** Of a place that is gone: what was committed in it. */

@@ -21,18 +21,18 @@ export interface Ran {
   failed?: string
 }
 
-/** Never rejects. */
-export type Exec = (command: Command) => Promise<Ran>
+/** Never rejects. Aborted, it ends the git, and says that it failed. */
+export type Exec = (command: Command, signal?: AbortSignal) => Promise<Ran>
 
 /** As a child of this very process. */
-export const execHere: Exec = (command) => (command.into ? piped(command, command.into) : alone(command))
+export const execHere: Exec = (command, signal) => (command.into ? piped(command, command.into, signal) : alone(command, signal))
 
-function alone({ cwd, argv, env, input, timeoutMs, cutAfter }: Command): Promise<Ran> {
+function alone({ cwd, argv, env, input, timeoutMs, cutAfter }: Command, signal: AbortSignal | undefined): Promise<Ran> {
   return new Promise((resolve) => {
     const child = execFile(
       'git',
       argv,
-      { cwd, env, timeout: timeoutMs, maxBuffer: cutAfter ?? MOST_OUTPUT, encoding: 'buffer' },
+      { cwd, env, signal, timeout: timeoutMs, maxBuffer: cutAfter ?? MOST_OUTPUT, encoding: 'buffer' },
       (error, stdout, stderr) => {
         const cut =
           cutAfter !== undefined && error !== null && (error as NodeJS.ErrnoException).code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER'
@@ -47,9 +47,9 @@ function alone({ cwd, argv, env, input, timeoutMs, cutAfter }: Command): Promise
   })
 }
 
-async function piped({ cwd, argv, env, input, timeoutMs }: Command, second: string[]): Promise<Ran> {
-  const from = spawn('git', argv, { cwd, env, timeout: timeoutMs, stdio: ['pipe', 'pipe', 'pipe'] })
-  const into = spawn('git', second, { cwd, env, timeout: timeoutMs, stdio: [from.stdout, 'pipe', 'pipe'] })
+async function piped({ cwd, argv, env, input, timeoutMs }: Command, second: string[], signal?: AbortSignal): Promise<Ran> {
+  const from = spawn('git', argv, { cwd, env, signal, timeout: timeoutMs, stdio: ['pipe', 'pipe', 'pipe'] })
+  const into = spawn('git', second, { cwd, env, signal, timeout: timeoutMs, stdio: [from.stdout, 'pipe', 'pipe'] })
   // Only the two of them have it open: else the second one would not notice that the first has died.
   from.stdout.destroy()
   // It may have ended without reading.

@@ -97,7 +97,7 @@ async function mend(repo: Repo, of: LineOf, { path, admin, doing }: Checkout, lo
 
 /** What the fast-forward of a checkout is about to do. */
 function journalOf(repo: Repo, admin: string): string {
-  return join(repo.own, `follow-${createHash('sha256').update(admin).digest('hex').slice(0, 16)}`)
+  return join(repo.notes, `follow-${createHash('sha256').update(admin).digest('hex').slice(0, 16)}`)
 }
 
 /** A checkout of the target, or one in which it will be moved by what is at work there. */

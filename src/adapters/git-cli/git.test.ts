@@ -25,9 +25,12 @@ import { type Git, GitRefusal, type NewPlace } from '../../ports/git.ts'
 import { gitNow, realGit } from '../../testing/git.ts'
 import { until } from '../../testing/signals.ts'
 import { kill } from '../../testing/survivors.ts'
+import { withLarge } from './diff.ts'
 import { execHere } from './exec.ts'
 import { addWorktree, fingerprintOf } from './place.ts'
 import { opener, type Repo } from './run.ts'
+import { Watch } from './stuck.ts'
+import { changedIn } from './tree.ts'
 
 /** A real repository with one commit, a home of its own, and our git on it. */
 class Ground {
@@ -228,7 +231,7 @@ describe('a place is made', () => {
   })
 
   test('[G4] whose record was pruned before git had locked it', async ({ ground }) => {
-    const repo = (await opener(ground.env, join(ground.folder, 'own'), execHere).repo(ground.top)) as Repo
+    const repo = (await opener(ground.env, join(ground.folder, 'own'), new Watch(execHere, 60_000)).repo(ground.top)) as Repo
     const failures = [
       "fatal: could not open '.git/worktrees/w/locked' for writing: No such file or directory",
       "fatal: could not create directory of '.git/worktrees/w': No such file or directory",
@@ -336,7 +339,7 @@ describe('locks of git', () => {
 
   test('[G3] two processes register one after the other, and one that dies holds nothing', async ({ ground }) => {
     await ground.made('task-0')
-    const turn = join(ground.top, '.git/signalbox/turn')
+    const turn = join(ground.folder, 'git', readdirSync(join(ground.folder, 'git')).find((name) => name.endsWith('.turn')) as string)
     const script = `const { DatabaseSync } = require('@photostructure/sqlite'); new DatabaseSync(process.argv[1]).exec('BEGIN EXCLUSIVE'); console.log('held'); setInterval(() => {}, 1000)`
     const other = spawn(process.execPath, ['-e', script, turn], { stdio: ['ignore', 'pipe', 'ignore'] })
     await new Promise((resolve) => other.stdout.once('data', resolve))
@@ -740,6 +743,19 @@ describe('what is in a place', () => {
     expect((await ground.git.diff(place, { from: place.from, path: 'small.txt', bytes: 10_000 })).files).toHaveLength(1)
     const { rescue } = await ground.git.remove(place, 'T-1')
     expect(ground.run('cat-file', '-s', `${rescue?.ref}:new.img`)).toBe(String(sizes['new.img']))
+  })
+
+  test('[G12] tens of thousands of large files keep nobody waiting, and the list of them is cut', () => {
+    const large = Array.from({ length: 60_000 }, (_, n) => ({ path: `${'deep/'.repeat(20)}${n}.img`, isNew: n % 2 === 0 }))
+    const told = large.map(({ path }) => ({ path, from: null, status: 'M', added: 1, removed: 1 }))
+    const listed = Buffer.from(large.map(({ path, isNew }) => `${isNew ? '?' : 'C'} ${path}\0`).join(''))
+    const began = performance.now()
+    const { paths, added } = changedIn(listed)
+    const { files, cut } = withLarge({ files: told, text: '', cut: false }, large, undefined)
+    expect(performance.now() - began).toBeLessThan(1_000)
+    expect([paths.length, added.size, files.length, cut]).toEqual([60_000, 30_000, 5_000, true])
+    expect(files[0]).toMatchObject({ added: null })
+    expect(withLarge({ files: told.slice(0, 1), text: '', cut: false }, large.slice(1, 2), undefined)).toMatchObject({ cut: false })
   })
 
   test('[G13] files below it, and no others', async ({ ground }) => {

@@ -1,8 +1,7 @@
-import { lstat, mkdtemp, readFile, rm, rmdir, unlink } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { lstat, rmdir, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { checkCommit } from './names.ts'
-import { put } from './own.ts'
+import { replace } from './own.ts'
 import { type At, LONG_MS } from './run.ts'
 import { plainFile } from './small-file.ts'
 
@@ -47,7 +46,7 @@ function changesIn(raw: string): Change[] {
 
 /** Before git begins: whoever is killed in the middle leaves it to the next one. */
 export async function writeDown(file: string, { from, to, before }: Move): Promise<void> {
-  await put(file, JSON.stringify({ from, to, before: [...before] }))
+  await replace(file, JSON.stringify({ from, to, before: [...before] }))
 }
 
 export async function writtenDown(file: string): Promise<Omit<Move, 'changes'> | undefined> {
@@ -96,16 +95,13 @@ export async function onlyTheBranchStayed(at: At, { from, to }: Pick<Move, 'from
 
 /** By an index that knows nothing but these: git reads them, with their filters and line ends. */
 async function notAsTo(at: At, files: Change[]): Promise<Set<string>> {
-  const folder = await mkdtemp(join(tmpdir(), 'signalbox-index-'))
-  try {
+  return at.temporary(async (folder) => {
     const run = { env: { GIT_INDEX_FILE: join(folder, 'index') }, timeoutMs: LONG_MS }
     const wanted = files.filter(({ modes }) => modes[1] !== NONE).map(({ path, modes, ids }) => `${modes[1]} ${ids[1]}\t${path}\0`)
     await at.git(['update-index', '-z', '--index-info'], { ...run, input: Buffer.from(wanted.join(''), 'latin1') })
     await at.ask(['update-index', '-q', '--refresh'], run)
     return pathsIn(await at.git(['diff-files', '--name-only', '-z'], run))
-  } finally {
-    await rm(folder, { recursive: true, force: true })
-  }
+  })
 }
 
 async function changedFiles(at: At): Promise<Set<string>> {
@@ -115,7 +111,8 @@ async function changedFiles(at: At): Promise<Set<string>> {
 /** A git that was killed while it wrote a file has written the beginning of it. */
 async function beginsAsIn(at: At, commit: string, path: string): Promise<boolean> {
   if (!(await kindOf(at, path))?.isFile()) return false
-  const written = await readFile(onDisk(at, path))
+  const written = await plainFile(onDisk(at, path), MOST_WRITTEN).catch(() => undefined)
+  if (!written) return false
   if (!written.length) return true
   const name = Buffer.from(path, 'latin1').toString()
   const run = { checkout: true, cutAfter: written.length }

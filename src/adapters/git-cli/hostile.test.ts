@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import {
   appendFileSync,
   existsSync,
+  lstatSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -12,9 +13,10 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { describe, expect } from 'vitest'
 import type { Place } from '../../ports/git.ts'
+import { realGit } from '../../testing/git.ts'
 import { type LineGround, test } from '../../testing/line-ground.ts'
 
 const sprung = (ground: LineGround) => join(ground.folder, 'sprung')
@@ -166,6 +168,156 @@ describe('the code of a worker is not run', () => {
     pipe(join(ground.top, '.git/config'))
     await expect(ground.another().line(ground.main)).rejects.toMatchObject({ reason: 'failed', message: expect.stringContaining('config') })
   })
+})
+
+describe('our own git directories', () => {
+  /** Wherever they are: of all folders, those that begin where no repository does. */
+  const own = (ground: LineGround) => {
+    const heads = readdirSync(ground.folder, { recursive: true, encoding: 'utf8' }).filter((path) => basename(path) === 'HEAD')
+    const paths = heads.map((path) => join(ground.folder, path))
+    return dirname(paths.find((path) => readFileSync(path, 'utf8') === 'ref: refs/signalbox/none\n') as string)
+  }
+
+  test('[GT8] are not below the folder that runs can write to, nor anything else that git takes settings from', async ({ ground }) => {
+    const place = await placed(ground)
+    await everything(ground, place)
+    const left = readdirSync(join(ground.folder, 'work trees'), { recursive: true, encoding: 'utf8' })
+    expect(left.filter((path) => /^\.own|(?:^|\/)(?:config|info|attributes)$/.test(path))).toEqual([])
+    expect(own(ground).startsWith(join(ground.folder, 'git/'))).toBe(true)
+  })
+
+  test('[GT8] are what we wrote whenever they are used, whatever somebody put there', async ({ ground }) => {
+    const place = await placed(ground)
+    ground.write({ 'a.txt': 'changed\n' }, place.path)
+    const folder = own(ground)
+    const evil = `[filter "x"]\nclean = ${trap(ground)}\nsmudge = ${trap(ground)}\n[core]\nattributesFile = ${join(ground.folder, 'attributes')}\n`
+    writeFileSync(join(ground.folder, 'attributes'), '* filter=x\n')
+    const elsewhere = join(ground.folder, 'elsewhere')
+    mkdirSync(elsewhere)
+    const config = readFileSync(join(folder, 'config'), 'utf8')
+    const poisons: Record<string, () => void> = {
+      config: () => appendFileSync(join(folder, 'config'), evil),
+      attributes: () => {
+        writeFileSync(join(folder, 'info/attributes'), '* filter=x\n')
+        appendFileSync(join(folder, 'config'), evil)
+      },
+      'a folder that is a link': () => {
+        renameSync(join(folder, 'info'), join(ground.folder, 'moved'))
+        symlinkSync(join(ground.folder, 'moved'), join(folder, 'info'))
+      },
+      'a link that leads elsewhere': () => {
+        rmSync(join(folder, 'refs'))
+        symlinkSync(elsewhere, join(folder, 'refs'))
+      },
+      'a pipe': () => {
+        rmSync(join(folder, 'HEAD'))
+        execFileSync('mkfifo', [join(folder, 'HEAD')])
+      },
+      'a list of roots': () => writeFileSync(join(folder, 'shallow'), `${place.from}\n`),
+    }
+    for (const [name, poison] of Object.entries(poisons)) {
+      poison()
+      expect((await ground.git.diff(place, { from: place.from, bytes: 1_000 })).files, name).toMatchObject([{ path: 'a.txt' }])
+      untouched(ground)
+      expect(readFileSync(join(folder, 'config'), 'utf8')).toBe(config)
+      expect(readdirSync(folder, { recursive: true, encoding: 'utf8' })).not.toContain('info/attributes')
+      expect(existsSync(join(folder, 'shallow'))).toBe(false)
+      expect(lstatSync(join(folder, 'info')).isDirectory()).toBe(true)
+    }
+  })
+
+  test('[GT8] keep no copy of the attributes of a merge that the next one would go by', async ({ ground }) => {
+    ground.commit(ground.top, { '.gitattributes': 'x.txt -merge\n' })
+    const two = await ground.work('t2', { 'a.txt': 'EINS\ntwo\n' })
+    await ground.land('t1', await ground.work('t1', { 'a.txt': 'ONE\ntwo\n' }))
+    expect(await ground.build('t2', two)).toEqual({ result: 'conflict', files: ['a.txt'] })
+    const ours = readdirSync(join(own(ground), '..'), { recursive: true, encoding: 'utf8' })
+    expect(ours.filter((path) => basename(path) === '.gitattributes')).toEqual([])
+  })
+
+  test('[GT9] nor does a pipe beside the lock hold us up, where workers can write or where only we can', async ({ ground }) => {
+    const place = await placed(ground)
+    mkdirSync(join(ground.top, '.git/signalbox'), { recursive: true })
+    const locks = [join(ground.top, '.git/signalbox/turn'), `${own(ground)}.turn`]
+    for (const suffix of ['-journal', '-wal', '-shm', '']) {
+      for (const path of locks) rmSync(`${path}${suffix}`, { force: true })
+      execFileSync(
+        'mkfifo',
+        locks.map((path) => `${path}${suffix}`),
+      )
+      await ground.git.remove(place, 'task')
+      await ground.git.add({ ...place, base: 'main', strategy: 'local' })
+    }
+  })
+})
+
+describe('a pipe in the place of what git reads', () => {
+  const PIPES: Record<string, (ground: LineGround, place: Place) => string> = {
+    'a .gitignore in a folder': (_, { path }) => join(path, 'deep/er/.gitignore'),
+    'the .gitattributes': (_, { path }) => join(path, '.gitattributes'),
+    'what the repository ignores': ({ top }) => join(top, '.git/info/exclude'),
+    'its branch': ({ top }, { branch }) => join(top, '.git/refs/heads', branch),
+    'the packed refs': ({ top }) => join(top, '.git/packed-refs'),
+    'a file of ignored names elsewhere': (ground) => {
+      ground.run('config', 'core.excludesFile', join(ground.folder, 'ignored'))
+      return join(ground.folder, 'ignored')
+    },
+  }
+  for (const [what, pipeIn] of Object.entries(PIPES))
+    test(`[GT9] ${what}: it is named, and holds up nothing`, async ({ ground }) => {
+      const place = await placed(ground)
+      const git = realGit({ worktrees: join(ground.folder, 'work trees'), env: ground.env, stuckMs: 100 })
+      ground.write({ 'a.txt': 'changed\n', 'deep/er/new.txt': 'new\n' }, place.path)
+      const pipe = pipeIn(ground, place)
+      mkdirSync(dirname(pipe), { recursive: true })
+      const before = existsSync(pipe) ? readFileSync(pipe) : undefined
+      rmSync(pipe, { force: true })
+      execFileSync('mkfifo', [pipe])
+      const named = { reason: 'failed', message: expect.stringContaining(`${pipe} is a pipe`) }
+      const said = await Promise.allSettled([git.state(place, place.from), git.diff(place, { from: place.from, bytes: 1_000 })])
+      expect(said.map((one) => (one.status === 'rejected' ? one.reason : named))).toMatchObject([named, named])
+      expect(said.map(({ status }) => status)).toContain('rejected')
+      await expect(git.remove(place, 'task')).rejects.toMatchObject(named)
+      rmSync(pipe)
+      if (before) writeFileSync(pipe, before)
+      expect((await git.diff(place, { from: place.from, bytes: 1_000 })).files).toMatchObject([
+        { path: 'a.txt' },
+        { path: 'deep/er/new.txt' },
+      ])
+      await git.remove(place, 'task')
+    })
+
+  test('[GT9] the mark of a checkout that was cut off', async ({ ground }) => {
+    const place = await placed(ground)
+    const admin = ground.in(place.path, 'rev-parse', '--absolute-git-dir')
+    rmSync(join(admin, 'index'))
+    execFileSync('mkfifo', [join(admin, 'signalbox-checkout')])
+    await ground.git.add({ ...place, base: 'main', strategy: 'local' })
+    expect(await ground.git.state(place, place.from)).toMatchObject({ state: 'present', dirty: 0 })
+  })
+})
+
+test('[GT10] nothing is deleted by way of a link in the place of the folder for what is removed', async ({ ground }) => {
+  const place = await placed(ground)
+  const theirs = join(ground.folder, 'theirs')
+  ground.write({ 'kept.txt': 'kept\n' }, theirs)
+  symlinkSync(theirs, join(ground.folder, 'work trees/.removed'))
+  await ground.git.remove(place, 'task')
+  expect([existsSync(place.path), readdirSync(theirs)]).toEqual([false, ['kept.txt']])
+  expect(readdirSync(join(ground.folder, 'work trees/.removed'))).toEqual([])
+})
+
+test('[GT10] nor is a check’s checkout made, or deleted, by way of a link in the place of a folder above it', async ({ ground }) => {
+  const { path } = await ground.git.scratch(ground.top, 'line', ground.tip('main'))
+  const theirs = join(ground.folder, 'theirs')
+  ground.write({ 'line/kept.txt': 'kept\n' }, theirs)
+  for (const above of [dirname(path), dirname(dirname(path))]) {
+    rmSync(above, { recursive: true })
+    symlinkSync(theirs, above)
+    expect(await ground.git.scratch(ground.top, 'line', ground.tip('main'))).toEqual({ path })
+    expect(readdirSync(path)).toContain('a.txt')
+    expect(readdirSync(theirs, { recursive: true })).toEqual(['line', 'line/kept.txt'])
+  }
 })
 
 describe('what is merged', () => {

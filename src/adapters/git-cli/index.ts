@@ -21,31 +21,42 @@ import {
   scratchUnder,
 } from './names.ts'
 import { Packs } from './packs.ts'
-import { checkOut, foreign, freePlace, linkAgain, register, state, sweep, takeAway } from './place.ts'
+import { checkOut, foreign, freePlace, linkAgain, register, removeLink, state, sweep, takeAway } from './place.ts'
 import { rebase } from './rebase.ts'
 import { commitAt, find, inspect, openRepo } from './repo.ts'
 import { rescue, rescues, restore } from './rescue.ts'
 import { opener } from './run.ts'
 import { dropScratch, type Scratch, scratch } from './scratch.ts'
+import { Watch } from './stuck.ts'
 import { alone, Turns } from './turns.ts'
 
 export interface GitOptions {
   /** The folder that every place is below. */
   worktrees: string
+  /** The folder for our own git directories, locks and temporary files; no run may write there. */
+  own: string
   env?: NodeJS.ProcessEnv
   /** How long another program may keep us from changing something. */
   lockWaitMs?: number
   /** Who starts git. */
   exec?: Exec
+  /** A git that takes longer is looked after: it may wait for a pipe that a worker laid. */
+  stuckMs?: number
 }
 
 const LOCK_WAIT_MS = 10_000
-/** Our own git directories, one for each repository; no worktree of anybody's. */
-const OWN = '.own'
+const STUCK_MS = 2_000
 
-export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT_MS, exec = execHere }: GitOptions): Git {
-  const root = resolvedRoot(worktrees)
-  const open = opener(env, join(root, OWN), exec)
+export function createGit({
+  worktrees,
+  own,
+  env = process.env,
+  lockWaitMs = LOCK_WAIT_MS,
+  exec = execHere,
+  stuckMs = STUCK_MS,
+}: GitOptions): Git {
+  const root = resolved(worktrees)
+  const open = opener(env, resolved(own), new Watch(exec, stuckMs))
   const turns = new Turns()
   const remembered = { seen: new Map(), packs: new Packs() }
 
@@ -68,8 +79,9 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
   const inScratch = async <T>(repo: string, name: string, work: (it: Scratch) => Promise<T>): Promise<T> => {
     const path = scratchUnder(root, repo, name)
     return turns.take(path, async () => {
+      for (const folder of [dirname(dirname(path)), dirname(path)]) await removeLink(folder)
       const from = await openRepo(open, repo)
-      const registering = <R>(register: () => Promise<R>) => alone(turns, from.common, lockWaitMs, register)
+      const registering = <R>(register: () => Promise<R>) => alone(turns, from, lockWaitMs, register)
       return work({ repo: from, path, root, registering, lockWaitMs })
     })
   }
@@ -80,19 +92,17 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
     has: async (repo, commit) => (await commitAt(await openRepo(open, repo), checkCommit(commit))) !== undefined,
     moved: async (path) => {
       const repo = await openRepo(open, path)
-      await alone(turns, repo.common, lockWaitMs, () => linkAgain(repo))
+      await alone(turns, repo, lockWaitMs, () => linkAgain(repo))
     },
     add: (place) =>
       at(place, async (repo) => {
-        const base = await alone(turns, repo.common, lockWaitMs, () => register(open, repo, place, lockWaitMs))
+        const base = await alone(turns, repo, lockWaitMs, () => register(open, repo, place, lockWaitMs))
         return { base, head: await checkOut(open, repo, place, lockWaitMs) }
       }),
     remove: async (place, rescueAs) => {
       rescuesUnder(rescueAs)
-      const saved = await at(place, (repo) =>
-        alone(turns, repo.common, lockWaitMs, () => takeAway(open, repo, place, root, rescueAs, lockWaitMs)),
-      )
-      await sweep(root)
+      const saved = await at(place, (repo) => alone(turns, repo, lockWaitMs, () => takeAway(open, repo, place, root, rescueAs, lockWaitMs)))
+      await Promise.all([sweep(root), open.sweep()])
       return { rescue: saved }
     },
     state: async (place, from) => {
@@ -130,7 +140,7 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
     branch: async (wanted) => {
       checkNewBranch(wanted)
       const repo = await openRepo(open, wanted.repo)
-      return { head: await alone(turns, repo.common, lockWaitMs, () => ensure(repo, wanted, lockWaitMs)) }
+      return { head: await alone(turns, repo, lockWaitMs, () => ensure(repo, wanted, lockWaitMs)) }
     },
     deliver: (place, delivery) => at(place, async (repo) => deliver(repo, place, await find(repo.common, place), delivery, lockWaitMs)),
     line: async (of) => {
@@ -169,7 +179,7 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
       }),
     dropScratch: async (repo, name) => {
       await inScratch(repo, name, dropScratch)
-      await sweep(root)
+      await Promise.all([sweep(root), open.sweep()])
     },
     rebase: async (place, onto, rescueAs) => {
       checkCommit(onto)
@@ -186,10 +196,10 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
 }
 
 /** Links above it resolved, as git writes paths down. Not one in its own place: it may become one later, and rows have the path. */
-function resolvedRoot(worktrees: string): string {
+function resolved(folder: string): string {
   try {
-    return join(realpathSync(dirname(worktrees)), basename(worktrees))
+    return join(realpathSync(dirname(folder)), basename(folder))
   } catch {
-    return resolve(worktrees)
+    return resolve(folder)
   }
 }

@@ -1,11 +1,9 @@
-import { randomUUID } from 'node:crypto'
-import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Build, GitRefusal, type NewBranch } from '../../ports/git.ts'
-import { exists } from './files.ts'
 import { freeLocks } from './lock-files.ts'
 import { baseCommit, commitAt } from './repo.ts'
-import { type Repo, US } from './run.ts'
+import { type Options, type Repo, US } from './run.ts'
 
 const MOST_LOOKED_AT = 2_000
 export const ATTRIBUTES = '.gitattributes'
@@ -80,8 +78,12 @@ export async function mergedTree(
   attributes?: string | null,
 ): Promise<{ id: string } | { id?: string; files: string[] }> {
   const blob = attributes === undefined ? await repo.ask(['rev-parse', '--verify', '--quiet', `${onto}:${ATTRIBUTES}`]) : attributes
-  const how = { ...(blob ? { attributesIn: await attributesIn(repo, blob) } : {}), env: { GIT_ATTR_SOURCE: onto } }
-  const { stdout, failed } = await repo.tried(['merge-tree', '--write-tree', '--name-only', '--no-messages', '-z', onto, commit], how)
+  const merge = (how: Options) =>
+    repo.tried(['merge-tree', '--write-tree', '--name-only', '--no-messages', '-z', onto, commit], {
+      ...how,
+      env: { GIT_ATTR_SOURCE: onto },
+    })
+  const { stdout, failed } = await (blob ? withAttributes(repo, blob, merge) : merge({}))
   const [id = '', ...files] = stdout.toString().split('\0').filter(Boolean)
   if (failed === undefined && id) return { id }
   if (failed?.includes('unrelated histories')) return { files: [] }
@@ -90,15 +92,11 @@ export async function mergedTree(
 }
 
 /** Newer gits read attributes from a tree (GIT_ATTR_SOURCE); older ones only from the folder that they stand in. */
-async function attributesIn(repo: Repo, blob: string): Promise<string> {
-  const folder = join(repo.own, 'attributes', blob)
-  if (await exists(folder)) return folder
-  const fresh = `${folder}.${randomUUID()}`
-  await mkdir(fresh, { recursive: true })
-  await writeFile(join(fresh, ATTRIBUTES), await repo.git(['cat-file', 'blob', blob]))
-  // Whoever was faster has made the same.
-  await rename(fresh, folder).catch(() => rm(fresh, { recursive: true, force: true }))
-  return folder
+function withAttributes<T>(repo: Repo, blob: string, work: (how: Options) => Promise<T>): Promise<T> {
+  return repo.temporary(async (folder) => {
+    await writeFile(join(folder, ATTRIBUTES), await repo.git(['cat-file', 'blob', blob]))
+    return work({ attributesIn: folder })
+  })
 }
 
 /** By whoever wrote the last of the original, if there is one; that we made it is said by the committer. */

@@ -16,8 +16,8 @@ import { snapshot, unsavedInside } from './tree.ts'
 /** There while files are being checked out for the first time: what it finds then is nobody's work. */
 const CHECKING_OUT = 'signalbox-checkout'
 const REMOVED = '.removed'
-/** Through a link that a worker laid, it would be a file of the person's that is emptied. */
-const NO_LINK = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW
+/** Through a link that a worker laid, it would be a file of the person's that is emptied; in a pipe's place we would wait for its reader. */
+const NO_LINK = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
 /** The part of `add` that all worktrees of a repository share. Returns the commit that the work began at. */
 export async function register(open: Open, repo: Repo, place: NewPlace, lockWaitMs: number): Promise<string> {
@@ -95,6 +95,7 @@ export async function checkOut(open: Open, repo: Repo, place: NewPlace, lockWait
     const nobodys = (await exists(marker)) || (await readdir(place.path)).every((name) => name === '.git')
     // Somebody has worked here, and removed the index.
     if (!nobodys) await rescue(open, repo, place, admin, basename(place.path))
+    await rm(marker, { recursive: true, force: true })
     await writeFile(marker, '', { flag: NO_LINK })
     await at.git(['reset', '--quiet', '--hard', '--no-recurse-submodules'], { checkout: true, timeoutMs: LONG_MS })
     await rm(marker, { force: true })
@@ -133,13 +134,21 @@ export async function takeAway(
 }
 
 export async function outOfTheWay(root: string, path: string): Promise<void> {
-  await mkdir(join(root, REMOVED), { recursive: true, mode: 0o700 })
-  await rename(path, join(root, REMOVED, `${basename(path)}-${randomUUID()}`))
+  const folder = join(root, REMOVED)
+  await removeLink(folder)
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  await rename(path, join(folder, `${basename(path)}-${randomUUID()}`))
+}
+
+/** In the place of a folder of ours: through a link that a worker laid, it would be our own database that is deleted. */
+export async function removeLink(folder: string): Promise<void> {
+  if ((await lstat(folder).catch(() => undefined))?.isSymbolicLink()) await rm(folder, { force: true })
 }
 
 /** Also what an earlier attempt was cut off at. */
 export async function sweep(root: string): Promise<void> {
   const folder = join(root, REMOVED)
+  await removeLink(folder)
   for (const name of await readdir(folder).catch(() => [])) await rm(join(folder, name), { recursive: true, force: true, maxRetries: 3 })
 }
 

@@ -100,7 +100,7 @@ async function requireRoom(at: At, { changes }: Move): Promise<void> {
  * a worker could add a command to it.
  */
 async function awayFromAll<T>({ repo }: Rebasing, name: string, commit: string, work: (at: At) => Promise<T>): Promise<T> {
-  const folder = join(repo.own, name)
+  const folder = join(repo.notes, name)
   const [gitDir, files] = [join(folder, 'git'), join(folder, 'files')]
   // One that was cut off in the middle has left a rebase in progress.
   await rm(folder, { recursive: true, force: true })

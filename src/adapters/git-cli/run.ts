@@ -1,11 +1,12 @@
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { GitRefusal } from '../../ports/git.ts'
-import { Configurations, counting, isOn, parsed, type Setting } from './config.ts'
-import type { Exec, Ran } from './exec.ts'
+import { Configurations, counting, isOn, lastOf, parsed, type Setting } from './config.ts'
+import type { Ran } from './exec.ts'
 import { layoutOf } from './layout.ts'
 import { OwnDirectories } from './own.ts'
+import type { Watch } from './stuck.ts'
 
-const LOOK_MS = 60_000
+export const LOOK_MS = 60_000
 /** A checkout of a large repository on a slow disk, with large files to be fetched by a filter. */
 export const LONG_MS = 1_800_000
 
@@ -51,6 +52,8 @@ export interface At {
   cwd: string
   /** Where the repository has its objects. */
   objects: string
+  /** A folder that no worker can write to, for one use. */
+  temporary<T>(use: (folder: string) => Promise<T>): Promise<T>
   /** Throws `failed` when git says no. */
   git(args: string[], options?: Options): Promise<Buffer>
   /** Trimmed. */
@@ -71,6 +74,10 @@ export interface Repo extends At {
   common: string
   /** Our own git directory over it. */
   own: string
+  /** A folder of ours for what we write down about it. */
+  notes: string
+  /** Held by whoever changes its list of worktrees. */
+  lock: string
   /** All that its own configuration says, to be looked at and not to be believed. */
   says: Setting[]
   /** Git with the files of a checkout. Where its git directory is has to be known: what stands in the checkout is its worker's. */
@@ -82,6 +89,8 @@ export interface Open {
   repo(top: string): Promise<Repo | undefined>
   /** A look at a repository that lies inside of a worktree: by its top, or where there are no files of it, by its git directory. */
   inside<T>(where: { top: string } | { gitDir: string }, look: (at: At) => Promise<T>): Promise<T | undefined>
+  /** Deletes temporary files of a daemon that was killed. */
+  sweep(): Promise<void>
 }
 
 /** Where one git is at work. */
@@ -92,33 +101,43 @@ interface Where {
   common: string
   workTree?: string
   settings: Setting[]
+  /** Files elsewhere that git reads because the repository says so. */
+  named?: string[]
 }
 
-export function opener(environment: NodeJS.ProcessEnv, ownRoot: string, exec: Exec): Open {
+export function opener(environment: NodeJS.ProcessEnv, ownRoot: string, watch: Watch): Open {
   const configurations = new Configurations(async (input, file) => {
     const env = { ...environmentFor(environment, {}), GIT_DIR: NOWHERE }
-    const { stdout, failed } = await exec({ cwd: '/', argv: ['config', '--file', '-', '--list', '-z'], env, input, timeoutMs: LOOK_MS })
+    const command = { cwd: '/', argv: ['config', '--file', '-', '--list', '-z'], env, input, timeoutMs: LOOK_MS }
+    const { stdout, failed } = await watch.run(command, { directories: [], workTree: undefined, files: [] })
     if (failed !== undefined) throw new GitRefusal('failed', `${file} cannot be read: ${failed}`)
     return parsed(stdout.toString())
   })
   const directories = new OwnDirectories(ownRoot)
-  const at = (where: Where) => gitAt(environment, where, exec)
+  const named = (says: Setting[]) => {
+    const ignored = lastOf(counting(says), 'core.excludesfile')
+    return ignored ? [ignored.replace(/^~(?=\/)/, environment.HOME ?? '~')] : []
+  }
+  const at = (where: Where): At => ({ ...gitAt(environment, where, watch), temporary: (use) => directories.temporary(use) })
   const rootsOf = (common: string) => (own: string, ids: string[]) =>
     withoutParents(at({ cwd: common, gitDir: common, own, common, settings: [] }), ids)
 
   return {
+    sweep: () => directories.sweep(),
     repo: async (top) => {
       const layout = await layoutOf(top)
       if (!layout) return undefined
       const { gitDir, common } = layout
       const says = await configurations.in(join(common, 'config'))
       const own = await directories.make(common, says, rootsOf(common))
-      const where = { cwd: top, gitDir, own, common, settings: [] }
+      const where = { cwd: top, gitDir, own, common, settings: [], named: named(says) }
       return {
         ...at(where),
         gitDir,
         common,
         own,
+        notes: directories.notesFor(common),
+        lock: directories.lockFor(common),
         says,
         checkout: async (path, admin) => {
           const more = isOn(says, 'extensions.worktreeconfig') ? await configurations.in(join(admin, 'config.worktree')) : []
@@ -133,14 +152,19 @@ export function opener(environment: NodeJS.ProcessEnv, ownRoot: string, exec: Ex
       const workTree = 'top' in place ? { workTree: place.top } : {}
       const says = await configurations.in(join(common, 'config'))
       return directories.lend(common, says, rootsOf(common), (own) =>
-        look(at({ cwd: 'top' in place ? place.top : gitDir, gitDir, own, common, settings: [], ...workTree })),
+        look(at({ cwd: 'top' in place ? place.top : gitDir, gitDir, own, common, settings: [], named: named(says), ...workTree })),
       )
     },
   }
 }
 
-function gitAt(environment: NodeJS.ProcessEnv, { cwd, gitDir, own, common, workTree, settings }: Where, exec: Exec): At {
+function gitAt(
+  environment: NodeJS.ProcessEnv,
+  { cwd, gitDir, own, common, workTree, settings, named = [] }: Where,
+  watch: Watch,
+): Omit<At, 'temporary'> {
   const objects = join(common, 'objects')
+  const reads = { directories: [...new Set([common, gitDir])], workTree, files: named.map((path) => resolve(workTree ?? own, path)) }
   const place: Record<string, string> = {
     GIT_DIR: gitDir,
     GIT_COMMON_DIR: own,
@@ -156,7 +180,7 @@ function gitAt(environment: NodeJS.ProcessEnv, { cwd, gitDir, own, common, workT
     const standsIn = options.attributesIn ?? workTree ?? own
     const { input = '', timeoutMs = LOOK_MS, cutAfter } = options
     const argv = ['--no-pager', '--literal-pathspecs', ...args]
-    const { stdout, failed } = await exec({ cwd: standsIn, argv, env: envFor(options), input, timeoutMs, cutAfter })
+    const { stdout, failed } = await watch.run({ cwd: standsIn, argv, env: envFor(options), input, timeoutMs, cutAfter }, reads)
     // Nobody knows our directory: what git says of it is said of the repository.
     return failed === undefined ? { stdout } : { stdout, failed: failed.replaceAll(own, common) }
   }
@@ -170,7 +194,7 @@ function gitAt(environment: NodeJS.ProcessEnv, { cwd, gitDir, own, common, workT
     objects,
     git,
     tried: (args, options = {}) => ran(args, options),
-    piped: (first, input, second) => exec({ cwd: own, argv: first, env: envFor({}), input, timeoutMs: LONG_MS, into: second }),
+    piped: (first, input, second) => watch.run({ cwd: own, argv: first, env: envFor({}), input, timeoutMs: LONG_MS, into: second }, reads),
     line: async (args, options) => (await git(args, options)).toString().trim(),
     ask: async (args, options = {}) => {
       const { stdout, failed } = await ran(args, options)

@@ -12,7 +12,7 @@ export async function smallFile(path: string, mostBytes = MOST_BYTES): Promise<s
   return (await plainFile(path, mostBytes))?.toString()
 }
 
-export async function plainFile(path: string, mostBytes: number): Promise<Buffer | undefined> {
+export async function plainFile(path: string | Buffer, mostBytes: number): Promise<Buffer | undefined> {
   const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return undefined
     throw new GitRefusal('failed', `${path} cannot be read: ${error.message}`)

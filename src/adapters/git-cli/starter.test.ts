@@ -27,12 +27,16 @@ function shell(line: string, more: Partial<Command> = {}): Command {
 const starterOf = async (exec: Exec) => Number((await exec(shell('ps -o ppid= -p $PPID'))).stdout)
 
 describe('[GS1] git is started by a small process of its own', () => {
-  test('and answers as ever: what it printed, what it said, that it took too long, what was cut off', async () => {
+  test('and answers as ever: what it printed, what it said, that it took too long, that it was stopped, what was cut off', async () => {
     const exec = startedBeside(ENTRY)
     const bytes = Buffer.from([0, 255, 10, 128])
     expect(await exec(shell('cat', { input: bytes }))).toEqual({ stdout: bytes })
     expect(await exec(shell('echo why >&2; exit 3'))).toMatchObject({ failed: 'why' })
     expect(await exec(shell('exec sleep 60', { timeoutMs: 50 }))).toMatchObject({ failed: 'it took longer than 0.05 s' })
+    const stop = new AbortController()
+    const stopped = exec(shell('exec sleep 60'), stop.signal)
+    stop.abort()
+    expect(await stopped).toMatchObject({ failed: expect.stringContaining('aborted') })
     const cut = await exec(shell('yes', { cutAfter: 1_000 }))
     expect([cut.failed, cut.stdout.length]).toEqual([undefined, 1_000])
     const id = createHash('sha1').update('blob 4\0').update(bytes).digest('hex')

@@ -3,7 +3,8 @@ import type { Command, Exec, Ran } from './exec.ts'
 
 export interface Asked {
   id: number
-  command: Command
+  /** None: the one that was asked for before is to be stopped. */
+  command?: Command
 }
 
 export interface Answered {
@@ -45,11 +46,12 @@ export function startedBeside(entry: string): Exec {
     if (!waiting.size && child) holdOpen(child, false)
   }
 
-  return (command) =>
+  return (command, signal) =>
     new Promise((resolve) => {
       child ??= began()
       holdOpen(child, true)
-      const id = ++last
+      const [id, by] = [++last, child]
+      signal?.addEventListener('abort', () => waiting.has(id) && by.send({ id } satisfies Asked, () => {}), { once: true })
       waiting.set(id, resolve)
       // That it could not be sent is told by its exit.
       child.send({ id, command } satisfies Asked, () => {})

@@ -1,10 +1,11 @@
 import { constants } from 'node:fs'
-import { lstat, mkdir, mkdtemp, open as openFile, rm, utimes, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { lstat, mkdir, open as openFile, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { GitRefusal } from '../../ports/git.ts'
-import { type At, LONG_MS, type Open, type Options } from './run.ts'
+import { type At, LONG_MS, LOOK_MS, type Open, type Options } from './run.ts'
 
+/** So many files are looked at at once: of tens of thousands everybody else would wait. */
+const PORTION = 200
 /** To read gigabytes for a look would take minutes. */
 const LARGE_BYTES = 64 * 1024 * 1024
 
@@ -29,10 +30,12 @@ export async function snapshot<T>(
   objects: 'kept' | 'forgotten',
   use: (found: Snapshot, run: Options) => Promise<T>,
 ): Promise<T> {
-  const folder = await mkdtemp(join(tmpdir(), 'signalbox-index-'))
-  try {
+  return place.temporary(async (folder) => {
     const index = join(folder, 'index')
-    const run = { env: { GIT_INDEX_FILE: index, ...(objects === 'kept' ? {} : await objectsIn(place, folder)) }, timeoutMs: LONG_MS }
+    const run = {
+      env: { GIT_INDEX_FILE: index, ...(objects === 'kept' ? {} : await objectsIn(place, folder)) },
+      timeoutMs: objects === 'kept' ? LONG_MS : LOOK_MS,
+    }
     const head = await headOf(place)
     const headTree = head
       ? await place.line(['rev-parse', '--verify', `${head}^{tree}`])
@@ -43,10 +46,8 @@ export async function snapshot<T>(
     const tree = await place.line(['write-tree'], run)
     const nested = [...new Set([...(await gitlinks(place, run)), ...unknown])]
     const differs = staged !== undefined && staged !== headTree && staged !== tree
-    return await use({ tree, staged: differs ? staged : undefined, head, headTree, nested, large }, run)
-  } finally {
-    await rm(folder, { recursive: true, force: true })
-  }
+    return use({ tree, staged: differs ? staged : undefined, head, headTree, nested, large }, run)
+  })
 }
 
 /** A look leaves nothing in the repository: what it has to write goes to a folder that reads through to the real objects. */
@@ -84,20 +85,34 @@ async function addAll(
   mostBytes: number,
 ): Promise<{ repositories: string[]; large: Snapshot['large'] }> {
   const listed = await place.git(['ls-files', '-z', '-t', '--modified', '--deleted', '--others', '--exclude-standard'], run)
-  // File names are bytes. What is new comes last: a folder may stand where a file was, which has to go first.
-  const tagged = [...new Set(listed.toString('latin1').split('\0'))].filter(Boolean)
-  const isNew = (line: string) => line.startsWith('? ')
-  const paths = [...tagged.filter((line) => !isNew(line)), ...tagged.filter(isNew)].map((line) => line.slice(2))
+  const { paths, added } = changedIn(listed)
   const repositories = paths.filter((path) => path.endsWith('/'))
   const unborn = new Set<string>()
   for (const path of repositories) if (!(await open.inside({ top: join(place.cwd, utf8(path)) }, headOf))) unborn.add(path)
-  const tooLarge = new Set<string>()
-  for (const path of Number.isFinite(mostBytes) ? paths : []) if ((await sizeOf(place, path)) > mostBytes) tooLarge.add(path)
-  const added = paths.filter((path) => !unborn.has(path) && !tooLarge.has(path)).map((path) => path.replace(/\/$/, ''))
-  const input = Buffer.from(added.map((path) => `${path}\0`).join(''), 'latin1')
+  const tooLarge = new Set(Number.isFinite(mostBytes) ? await largerThan(mostBytes, place, paths) : [])
+  const read = paths.filter((path) => !unborn.has(path) && !tooLarge.has(path)).map((path) => path.replace(/\/$/, ''))
+  const input = Buffer.from(read.map((path) => `${path}\0`).join(''), 'latin1')
   await place.git(['update-index', '-z', '--add', '--remove', '--replace', '--stdin'], { ...run, input })
-  const large = [...tooLarge].map((path) => ({ path: utf8(path), isNew: tagged.includes(`? ${path}`) }))
+  const large = [...tooLarge].map((path) => ({ path: utf8(path), isNew: added.has(path) }))
   return { repositories: repositories.map((path) => utf8(path).replace(/\/$/, '')), large }
+}
+
+/** File names are bytes. What is new comes last: a folder may stand where a file was, which has to go first. */
+export function changedIn(listed: Buffer): { paths: string[]; added: Set<string> } {
+  const tagged = [...new Set(listed.toString('latin1').split('\0'))].filter(Boolean)
+  const isNew = (line: string) => line.startsWith('? ')
+  const [known, added] = [tagged.filter((line) => !isNew(line)), tagged.filter(isNew)].map((lines) => lines.map((line) => line.slice(2)))
+  return { paths: [...(known as string[]), ...(added as string[])], added: new Set(added) }
+}
+
+async function largerThan(bytes: number, place: At, paths: string[]): Promise<string[]> {
+  const found: string[] = []
+  for (let i = 0; i < paths.length; i += PORTION) {
+    const some = paths.slice(i, i + PORTION)
+    const sizes = await Promise.all(some.map((path) => sizeOf(place, path)))
+    found.push(...some.filter((_, n) => (sizes[n] as number) > bytes))
+  }
+  return found
 }
 
 async function sizeOf(place: At, path: string): Promise<number> {

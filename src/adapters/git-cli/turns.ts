@@ -1,7 +1,6 @@
-import { createHash } from 'node:crypto'
-import { lstatSync } from 'node:fs'
+import { lstatSync, rmSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname } from 'node:path'
 import { DatabaseSync } from '@photostructure/sqlite'
 import { GitRefusal } from '../../ports/git.ts'
 
@@ -23,10 +22,16 @@ export class Turns {
   }
 }
 
-/** … and among processes: who registers or unregisters a worktree of one repository does it alone. */
-export async function alone<T>(turns: Turns, common: string, waitMs: number, work: () => Promise<T>): Promise<T> {
-  return turns.take(createHash('sha256').update(common).digest('hex'), async () => {
-    const release = await hold(common, waitMs)
+interface Locked {
+  common: string
+  /** A file of ours, where no worker can write. */
+  lock: string
+}
+
+/** … and among processes of one state folder: who registers or unregisters a worktree of one repository does it alone. */
+export async function alone<T>(turns: Turns, of: Locked, waitMs: number, work: () => Promise<T>): Promise<T> {
+  return turns.take(of.lock, async () => {
+    const release = await hold(of, waitMs)
     try {
       return await work()
     } finally {
@@ -39,15 +44,12 @@ export async function alone<T>(turns: Turns, common: string, waitMs: number, wor
  * An exclusive transaction on an empty file: the system drops it with its process, so a SIGKILL leaves nothing to be judged
  * stale. Only another process can make us wait, and there is no signal for the end of that.
  */
-async function hold(common: string, waitMs: number): Promise<() => void> {
-  const folder = join(common, 'signalbox')
-  const path = join(folder, 'turn')
-  await mkdir(folder, { recursive: true })
-  for (const made of [folder, path])
-    if (lstatSync(made, { throwIfNoEntry: false })?.isSymbolicLink()) throw new GitRefusal('foreign', `${made} is a link. Remove it.`)
+async function hold({ common, lock }: Locked, waitMs: number): Promise<() => void> {
+  await mkdir(dirname(lock), { recursive: true, mode: 0o700 })
   const deadline = performance.now() + waitMs
   for (;;) {
-    const database = new DatabaseSync(path)
+    removePipes(lock)
+    const database = new DatabaseSync(lock)
     try {
       database.exec('PRAGMA busy_timeout = 0; PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
       return () => database.close()
@@ -61,6 +63,14 @@ async function hold(common: string, waitMs: number): Promise<() => void> {
         `Another Signalbox has been changing the worktrees of ${common} for ${waitMs / 1_000} s. Try again later.`,
       )
     await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS))
+  }
+}
+
+/** The database is opened in the main thread: a pipe that somebody put in the place of one of its files would stop all of us. */
+function removePipes(lock: string): void {
+  for (const path of ['', '-journal', '-wal', '-shm'].map((suffix) => lock + suffix)) {
+    const found = lstatSync(path, { throwIfNoEntry: false })
+    if (found && !found.isFile()) rmSync(path, { recursive: true, force: true })
   }
 }
 

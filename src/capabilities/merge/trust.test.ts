@@ -65,7 +65,7 @@ async function ground(checks?: string, ports: { git?: Git } = {}): Promise<Groun
 async function atLanding(checks?: string) {
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-trust-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  const real = realGit({ worktrees: folder })
+  const real = realGit({ worktrees: join(folder, 'worktrees') })
   const landing: { after?: (() => Promise<void>) | undefined } = {}
   const land: Git['land'] = async (...asked) => {
     const done = await real.land(...asked)
@@ -147,7 +147,7 @@ describe('a line that somebody else moved', () => {
   test('[ML20] is not one that lands between two looks', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'signalbox-trust-'))
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-    const real = realGit({ worktrees: folder })
+    const real = realGit({ worktrees: join(folder, 'worktrees') })
     let meanwhile: (() => Promise<void>) | undefined
     const line: Git['line'] = async (of) => {
       const before = meanwhile

@@ -1,4 +1,6 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test as base, describe, expect, vi } from 'vitest'
 import { z } from 'zod'
@@ -6,7 +8,7 @@ import { defineEffect } from '../../kernel/effect.ts'
 import { Refusal, refuse } from '../../kernel/error.ts'
 import { defineTool } from '../../kernel/tool.ts'
 import { openTestApp, type TestApp } from '../../testing/app.ts'
-import { gitNow } from '../../testing/git.ts'
+import { gitNow, realGit } from '../../testing/git.ts'
 import { withProbe } from '../../testing/probe.ts'
 import { until } from '../../testing/signals.ts'
 import { RepoId, TaskId } from '../ids.ts'
@@ -261,6 +263,27 @@ describe('many who ask', () => {
 })
 
 describe('clearing up', () => {
+  test('[W15] one worktree that cannot be read is listed as such, with the reason, beside the others', async ({ onTestFinished }) => {
+    const folder = mkdtempSync(join(tmpdir(), 'signalbox-work-'))
+    const git = realGit({ worktrees: join(folder, 'worktrees'), stuckMs: 100 })
+    const app = await openTestApp({ capabilities: withProbe([start], { effects: [make] }), ports: { git } })
+    onTestFinished(async () => {
+      await app.close()
+      rmSync(folder, { recursive: true, force: true })
+    })
+    const ground = new Ground(app)
+    await ground.prepare()
+    const [bad, good] = [await ground.work('Bad'), await ground.work('Good')]
+    const pipe = join(bad.path, '.gitignore')
+    execFileSync('mkfifo', [pipe])
+    const { works } = await app.owner.call('work_list')
+    // biome-ignore lint/suspicious/noExplicitAny: tests read the answer's fields by name
+    const of = (task: any) => works.find(({ task_id }: any) => task_id === task.id)
+    expect(of(bad.task)).toMatchObject({ on_disk: 'unknown', collectable: false, reason: expect.stringContaining(pipe) })
+    expect(of(good.task)).toMatchObject({ on_disk: 'present', dirty: 0 })
+    await expect(app.owner.call('file_read', { task_id: bad.task.id, path: '.gitignore' })).rejects.toThrow('RESOURCE_NOT_FOUND')
+  })
+
   test('[W8] takes what is finished, keeps what somebody needs, and saves before', async ({ app, ground }) => {
     const [open, done, used] = [await ground.work('open'), await ground.work('done'), await ground.work('used')]
     for (const { task } of [done, used]) await app.owner.call('task_close', { task_id: task.id, reason: 'enough' })
