@@ -8,10 +8,12 @@ const MOST_FILES = 5_000
 const COMMON = ['diff-tree', '-r', '--find-renames', '--no-ext-diff', '--no-textconv', '--no-color', '--submodule=short']
 
 /** Of the files in a place, committed or not. */
-export function diffOfPlace(open: Open, at: At, admin: string, request: DiffRequest): Promise<Diff> {
+export async function diffOfPlace(open: Open, at: At, admin: string, request: DiffRequest): Promise<Diff> {
+  const from = await forkOf(at, 'HEAD', request)
   return snapshot(open, at, admin, 'forgotten', async ({ tree, large }, run) => {
-    const diff = await between(at, request, tree, run)
-    return { ...diff, files: [...diff.files.filter(({ path }) => !large.some((one) => one.path === path)), ...unread(large, request.path)] }
+    const diff = await between(at, { ...request, from }, tree, run)
+    const files = [...diff.files.filter(({ path }) => !large.some((one) => one.path === path)), ...unread(large, request.path)]
+    return { ...diff, files, commit: null, tip: null }
   })
 }
 
@@ -21,22 +23,31 @@ function unread(large: Snapshot['large'], path: string | undefined): Diff['files
   return asked.map((one) => ({ path: one.path, from: null, status: one.isNew ? 'A' : 'M', added: null, removed: null }))
 }
 
-/** Of a place that is gone: what was committed in it. */
-export async function diffOfBranch(repo: At, place: Place, request: DiffRequest): Promise<Diff> {
-  const head = await commitAt(repo, `refs/heads/${place.branch}`)
-  if (!head) throw new GitRefusal('missing', `Neither ${place.path} nor the branch ${place.branch} is there.`)
-  return between(repo, request, head, {})
+/** Of a commit that was asked for, wherever the branch is by then; else of a place that is gone: what was committed in it. */
+export async function diffOfCommit(repo: At, place: Place, request: DiffRequest): Promise<Diff> {
+  const branch = `refs/heads/${place.branch}`
+  const tip = await commitAt(repo, branch)
+  const commit = request.at === undefined || request.at === branch ? tip : await commitAt(repo, request.at)
+  if (!commit && request.at) throw new GitRefusal('missing', `${repo.cwd} has no commit ${request.at}.`)
+  if (!commit) throw new GitRefusal('missing', `Neither ${place.path} nor the branch ${place.branch} is there.`)
+  const from = await forkOf(repo, commit, request)
+  return { ...(await between(repo, { ...request, from }, commit, {})), commit, tip: tip ?? null }
 }
 
 /** Where the work left what it follows, for the last time; unless it began later, at what nothing that it follows has taken in yet. */
-export async function forkOf(at: At, head: string, { from, follows }: DiffRequest): Promise<string> {
+async function forkOf(at: At, head: string, { from, follows }: DiffRequest): Promise<string> {
   const fork = follows && (await at.ask(['merge-base', '--end-of-options', follows, head]))
   if (!fork || fork === from) return from
   const beganLater = (await isAncestor(at, fork, from)) && (await isAncestor(at, from, head))
   return beganLater ? from : fork
 }
 
-async function between(at: At, { from, path, bytes }: DiffRequest, to: string, run: Options): Promise<Diff> {
+async function between(
+  at: At,
+  { from, path, bytes }: DiffRequest,
+  to: string,
+  run: Options,
+): Promise<Pick<Diff, 'files' | 'text' | 'cut'>> {
   const base = await commitAt(at, from)
   if (!base) throw new GitRefusal('missing', `The commit ${from} that the work began at is not there any more.`)
   if (path?.includes('\0')) throw new GitRefusal('invalid', 'A path cannot have a NUL in it.')

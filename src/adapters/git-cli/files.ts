@@ -2,6 +2,7 @@ import { constants } from 'node:fs'
 import { lstat, open, opendir, readlink, realpath } from 'node:fs/promises'
 import { isAbsolute, join, relative, sep } from 'node:path'
 import type { FileText } from '../../ports/git.ts'
+import { commitAt } from './repo.ts'
 import type { At } from './run.ts'
 
 /** A file below `top`, wherever links lead; git's own folder is not part of the work. */
@@ -19,20 +20,23 @@ export async function fileBelow(top: string, path: string, bytes: number): Promi
     if (!isBelow(root, opened) || !kind.isFile()) return undefined
     const buffer = Buffer.alloc(Math.min(bytes, kind.size))
     const { bytesRead } = await handle.read(buffer, 0, buffer.length, 0)
-    return { bytes: buffer.subarray(0, bytesRead), size: kind.size, cut: kind.size > bytesRead }
+    return { bytes: buffer.subarray(0, bytesRead), size: kind.size, cut: kind.size > bytesRead, commit: null }
   } finally {
     await handle.close()
   }
 }
 
-/** A file as a ref has it: what is in somebody's folder has no part in it. */
-export async function fileOn(repo: At, ref: string, path: string, bytes: number): Promise<FileText | undefined> {
+/** A file as a commit has it: what is in somebody's folder has no part in it. */
+export async function fileOn(repo: At, at: string, path: string, bytes: number): Promise<FileText | undefined> {
   if (path === '' || path.includes('\0') || isAbsolute(path)) return undefined
-  const name = `${ref}:${path.replace(/^(?:\.\/)+/, '')}`
+  // By its id from here on: a ref can be moved between two looks.
+  const commit = await commitAt(repo, at)
+  if (!commit) return undefined
+  const name = `${commit}:${path.replace(/^(?:\.\/)+/, '')}`
   if ((await repo.ask(['cat-file', '-t', name])) !== 'blob') return undefined
   const size = Number(await repo.line(['cat-file', '-s', name]))
   const content = await repo.git(['cat-file', 'blob', name], { cutAfter: bytes })
-  return { bytes: content.subarray(0, bytes), size, cut: size > bytes }
+  return { bytes: content.subarray(0, bytes), size, cut: size > bytes, commit }
 }
 
 function isBelow(root: string, path: string): boolean {

@@ -187,7 +187,7 @@ function another(task: TaskRow, { handed_in }: ReviewRow, head: string, wanted: 
   return refuse('CONFLICT', `${handleOf(task)} ${since}: somebody has committed since.`, {
     hint: `Look at what came, then approve that very commit (commit: ${now}), or send it back.`,
     next_tool: 'diff_get',
-    next_arguments: { task_id: handleOf(task) },
+    next_arguments: { task_id: handleOf(task), latest: true },
     details: { commit: head },
   })
 }

@@ -96,6 +96,6 @@ export const merge = defineCapability({
 export { reviewAttention } from './attention.ts'
 export { withdraw } from './cancel.ts'
 export { toDecide } from './decide.ts'
-export { back, checkMayDecide, isCurrent, isReviewerOf } from './rules.ts'
+export { back, checkMayDecide, handedInOf, isCurrent, isReviewerOf } from './rules.ts'
 export { reviewDecided } from './schema.ts'
 export { lineHeadOf } from './stands.ts'
