@@ -7,7 +7,7 @@ import { escalation } from './escalation/index.ts'
 import { feedback, feedbackAttention, reviewerFacts } from './feedback/index.ts'
 import { aboutAgents, job, jobAttention, livingRun, whenPresenceChanges } from './job/index.ts'
 import { mail, presenceChanged as tellOfLetters, wakers } from './mail/index.ts'
-import { handedInOf, lineHeadOf, merge, reviewAttention, withdraw } from './merge/index.ts'
+import { beginLine, handedInOf, lineHeadOf, merge, reviewAttention, withdraw } from './merge/index.ts'
 import { belongings, project } from './project/index.ts'
 import { askForReviewers, closePr, pullRequestOf, review } from './review/index.ts'
 import { openSession, session, sessionAttention, terminalOf } from './session/index.ts'
@@ -43,7 +43,7 @@ askForTerminals(terminalOf)
 askForAttention(feedbackAttention, leftAttention, reviewAttention, epicAttention, jobAttention, sessionAttention)
 askForEpics(epicFacts)
 askForPullRequests(pullRequestOf)
-askForLines(lineHeadOf)
+askForLines({ headOf: lineHeadOf, begin: beginLine })
 askForHandedIn(handedInOf)
 askForReviewers(reviewerFacts)
 inUse.push(livingRun, openSession)

@@ -769,7 +769,7 @@ describe('what is in a place', () => {
     ]
     for (const path of outside) expect([path, await ground.git.file(place, path, 100)]).toEqual([path, undefined])
     for (const path of ['a.txt', 'in', 'lib/../a.txt']) expect((await ground.git.file(place, path, 100))?.bytes.toString()).toBe('one\n')
-    expect(await ground.git.file(place, 'a.txt', 2)).toEqual({ bytes: Buffer.from('on'), size: 4, cut: true })
+    expect(await ground.git.file(place, 'a.txt', 2)).toEqual({ bytes: Buffer.from('on'), size: 4, cut: true, commit: null })
   })
 
   test('[G15] is told also while it is made and taken away: how it is, or that git will not say', async ({ ground }) => {

@@ -279,6 +279,7 @@ describe('a line that we did not move', () => {
     expect(await ground.git.line(of)).toEqual({ state: 'ready', head: next, moved: true })
     // Where the remote has no part in it, what is called so counts for nothing.
     const there = evil(ground)
+    ground.run('remote', 'add', 'origin', 'https://example.com/web')
     for (const ref of ['refs/remotes/origin/main', LINE]) ground.run('update-ref', ref, there)
     expect(await ground.git.line(of)).toEqual({ state: 'foreign', head: there })
     expect(await ground.git.line({ ...of, strategy: 'remote' })).toEqual({ state: 'ready', head: there, moved: true })

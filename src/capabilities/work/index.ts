@@ -45,6 +45,7 @@ export {
   placeOf,
   planWork,
   requireRepoThere,
+  wasWorkedIn,
   workOf,
   workPlan,
   worksOf,
