@@ -434,6 +434,49 @@ describe('what was handed in', () => {
     expect(readFileSync(join(ground.top, 'b.txt'), 'utf8')).toBe('good\n')
   })
 
+  test('[GT8] is shown as what its ids say: another content in the place of an object is refused', async ({ ground }) => {
+    ground.commit(ground.top, { 'in/here/b.txt': 'one\n', 'in/other.txt': 'x\n' })
+    const from = ground.tip('main')
+    const place = { repo: ground.top, path: await ground.place('t1'), branch: 'signalbox/t1' }
+    const evil = await ground.work('t2', { 'in/here/b.txt': 'evil\n' })
+    const commit = ground.commit(place.path, { 'in/here/b.txt': 'two\n' })
+    // Its tree, without the change; its file, and what was there before, with another content.
+    const lies = [
+      [`${commit}^{tree}`, `${from}^{tree}`],
+      [`${commit}:in/here`, `${from}:in/here`],
+      [`${commit}:in/here/b.txt`, `${evil}:in/here/b.txt`],
+      [`${from}:in/here/b.txt`, `${evil}:in/here/b.txt`],
+      [`${from}^{tree}`, `${evil}^{tree}`],
+    ].map((names) => names.map((name) => file(ground, ground.tip(name)))) as [string, string][]
+    const diff = (path?: string) => ground.git.diff(place, { from, at: commit, bytes: 10_000, ...(path ? { path } : {}) })
+    const read = () => ground.git.file(place, './in/here/b.txt', 100, commit)
+    const honest = async () => {
+      for (const path of [undefined, 'in', 'in/here/b.txt'])
+        expect(await diff(path)).toMatchObject({
+          commit,
+          files: [{ path: 'in/here/b.txt' }],
+          text: expect.stringContaining('-one\n+two\n'),
+        })
+      expect((await read())?.bytes.toString()).toBe('two\n')
+    }
+    await honest()
+    for (const [told, other] of lies) {
+      const before = readFileSync(told)
+      rmSync(told)
+      writeFileSync(told, readFileSync(other))
+      await expect(diff(), told).rejects.toMatchObject({ reason: 'damaged' })
+      rmSync(told)
+      writeFileSync(told, before)
+    }
+    const [told, other] = lies[2] as [string, string]
+    rmSync(told)
+    writeFileSync(told, readFileSync(other))
+    await expect(read()).rejects.toMatchObject({ reason: 'damaged' })
+    rmSync(told)
+    ground.run('hash-object', '-w', join(place.path, 'in/here/b.txt'))
+    await honest()
+  })
+
   test('[GT7] leaves no packs behind once nobody can be collecting any more', async ({ ground }) => {
     const packs = () =>
       readdirSync(join(ground.top, '.git/objects/pack'))
