@@ -34,7 +34,7 @@ export async function diffOfCommit(repo: Repo, place: Place, request: DiffReques
   const from = await beganAt(repo, await forkOf(repo, commit, request))
   const what = `What ${place.branch} changes`
   const objects = await comparedBy(repo, what, from, commit, pathspec(request.path))
-  const diff = await proven(repo, what, objects, (run) => between(repo, { ...request, from }, commit, run))
+  const diff = await proven(repo, what, objects, 'alone', (run) => between(repo, { ...request, from }, commit, run))
   return { ...diff, commit, tip: tip ?? null }
 }
 

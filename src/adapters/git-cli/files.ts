@@ -38,7 +38,7 @@ export async function fileOn(repo: Repo, at: string, path: string, bytes: number
   if ((await repo.ask(['cat-file', '-t', name])) !== 'blob') return undefined
   const above = parts.map((_, n) => `${commit}:${parts.slice(0, n).join('/')}`)
   const ids = (await repo.line(['rev-parse', ...above, name])).split('\n')
-  const { size, content } = await proven(repo, path, [commit, ...ids], async (run) => ({
+  const { size, content } = await proven(repo, path, [commit, ...ids], 'alone', async (run) => ({
     size: Number(await repo.line(['cat-file', '-s', name], run)),
     content: await repo.git(['cat-file', 'blob', name], { ...run, cutAfter: bytes }),
   }))

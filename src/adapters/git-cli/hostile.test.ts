@@ -477,6 +477,42 @@ describe('what was handed in', () => {
     await honest()
   })
 
+  test('[GT9] is merged with what the line is by its ids: another content in the place of its objects is not landed', async ({
+    ground,
+  }) => {
+    const lines = (first: string, last: string) => `${first}\ntwo\nthree\nfour\n${last}\n`
+    ground.commit(ground.top, { 'in/a.txt': lines('one', 'five'), 'b.txt': 'b\n' })
+    const from = ground.tip('main')
+    const work = await ground.work('t1', { 'in/a.txt': lines('ONE', 'five'), '.signalbox/x': 'x\n' })
+    const evil = await ground.work('t2', { 'in/a.txt': lines('one', 'FIVE\nevil'), 'evil.txt': 'evil\n' })
+    await ground.land('t3', await ground.work('t3', { 'in/a.txt': lines('one', 'FIVE') }))
+    const onto = await ground.head()
+    for (const [name, other] of [
+      [`${onto}:in/a.txt`, `${evil}:in/a.txt`],
+      [`${onto}:in`, `${evil}:in`],
+      [`${onto}^{tree}`, `${evil}^{tree}`],
+      // It would take back what has landed.
+      [`${from}:in/a.txt`, `${onto}:in/a.txt`],
+      [work, ground.run('commit-tree', `${evil}^{tree}`, '-p', onto, '-m', 'x')],
+    ] as [string, string][]) {
+      const [told, content] = [file(ground, ground.tip(name)), readFileSync(file(ground, ground.tip(other)))]
+      const packs = join(ground.top, '.git/objects/pack')
+      const honest = readFileSync(told)
+      renameSync(packs, `${packs}-away`)
+      rmSync(told)
+      writeFileSync(told, content)
+      expect([name, await ground.build('t1', work).catch((error: Error) => error)]).toMatchObject([name, { name: 'GitRefusal' }])
+      rmSync(packs, { recursive: true, force: true })
+      renameSync(`${packs}-away`, packs)
+      rmSync(told)
+      writeFileSync(told, honest)
+    }
+    await ground.land('t1', work)
+    expect(ground.run('show', `${LINE}:in/a.txt`)).toBe(lines('ONE', 'FIVE').trim())
+    expect(ground.run('ls-tree', '--name-only', LINE)).not.toMatch(/evil|signalbox/)
+    ground.isSound()
+  })
+
   test('[GT7] leaves no packs behind once nobody can be collecting any more', async ({ ground }) => {
     const packs = () =>
       readdirSync(join(ground.top, '.git/objects/pack'))

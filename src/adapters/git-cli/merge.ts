@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import { type Build, GitRefusal, type NewBranch } from '../../ports/git.ts'
 import { exists } from './files.ts'
 import { freeLocks } from './lock-files.ts'
+import { damaged } from './packs.ts'
+import { isObject } from './proven.ts'
 import { baseCommit, commitAt } from './repo.ts'
 import { type Repo, US } from './run.ts'
 
@@ -26,7 +28,7 @@ export async function ensure(repo: Repo, wanted: NewBranch, lockWaitMs: number):
   return made
 }
 
-interface Made {
+export interface Made {
   commit: string
   tree: string
   parents: string[]
@@ -38,7 +40,7 @@ interface Made {
  * By what our own commits say, among those of a range, newest first. Whoever can commit can say the same: where others' commits can
  * be in the range, it has to be seen what they are made of. `edges`: the commits that both sides of the range have last.
  */
-export async function madeBefore(repo: Repo, trailers: Work['trailers'], range: string): Promise<{ made: Made[]; edges: string[] }> {
+export async function madeBefore(repo: Repo, trailers: Work['trailers'], range: string): Promise<{ made: Made[]; edges: Made[] }> {
   const wanted = Object.entries(trailers)
   const values = wanted.map(([name]) => `%(trailers:key=${name},valueonly,separator=%x01)`)
   const fields = ['%m', '%H', '%T', '%P', '%ce', ...values].join('%x00')
@@ -52,7 +54,7 @@ export async function madeBefore(repo: Repo, trailers: Work['trailers'], range: 
   const inside = all.filter((_, n) => !isEdge(n))
   const ours = broughtByNoWork(inside)
   const made = inside.filter(({ commit, said }) => ours.has(commit) && wanted.every(([, value], i) => said[i]?.includes(value)))
-  return { made, edges: all.filter((_, n) => isEdge(n)).map(({ commit }) => commit) }
+  return { made, edges: all.filter((_, n) => isEdge(n)) }
 }
 
 /**
@@ -94,8 +96,11 @@ async function attributesIn(repo: Repo, blob: string): Promise<string> {
   const folder = join(repo.own, 'attributes', blob)
   if (await exists(folder)) return folder
   const fresh = `${folder}.${randomUUID()}`
+  const content = await repo.git(['cat-file', 'blob', blob])
+  // It is kept: with another content it would count for every later merge.
+  if (!isObject(blob, 'blob', content)) throw damaged(ATTRIBUTES, `${blob} is not what its id says`)
   await mkdir(fresh, { recursive: true })
-  await writeFile(join(fresh, ATTRIBUTES), await repo.git(['cat-file', 'blob', blob]))
+  await writeFile(join(fresh, ATTRIBUTES), content)
   // Whoever was faster has made the same.
   await rename(fresh, folder).catch(() => rm(fresh, { recursive: true, force: true }))
   return folder
