@@ -181,7 +181,7 @@ export async function approve(
 }
 
 /** Nobody who read what was handed in has read it. */
-function another(task: TaskRow, { handed_in }: ReviewRow, head: string, wanted: string): Refusal {
+export function another(task: TaskRow, { handed_in }: ReviewRow, head: string, wanted: string): Refusal {
   const [now, then] = [head.slice(0, 12), wanted.slice(0, 12)]
   const since = wanted === handed_in ? `was handed in at ${then}, and its branch is at ${now} now` : `is at ${now}, not at ${then}`
   return refuse('CONFLICT', `${handleOf(task)} ${since}: somebody has committed since.`, {
