@@ -7,14 +7,14 @@ import { escalation } from './escalation/index.ts'
 import { feedback, feedbackAttention, reviewerFacts } from './feedback/index.ts'
 import { aboutAgents, job, jobAttention, livingRun, whenPresenceChanges } from './job/index.ts'
 import { mail, presenceChanged as tellOfLetters, wakers } from './mail/index.ts'
-import { lineHeadOf, linesOfRepo, merge, reviewAttention, withdraw } from './merge/index.ts'
+import { beginLine, handedInOf, lineHeadOf, linesOfRepo, merge, reviewAttention, withdraw } from './merge/index.ts'
 import { belongings, project } from './project/index.ts'
 import { askForReviewers, closePr, pullRequestOf, review } from './review/index.ts'
 import { openSession, session, sessionAttention, terminalOf } from './session/index.ts'
 import { system } from './system/index.ts'
 import { askForAttention, askForEpics, task, tasksOfProject, whenTaskEnds } from './task/index.ts'
 import { transcript } from './transcript/index.ts'
-import { askForLines, askForPullRequests, inUse, work, workInRepo } from './work/index.ts'
+import { askForHandedIn, askForLines, askForPullRequests, inUse, work, workInRepo } from './work/index.ts'
 
 /** THE registry: one line per capability. Order matters only for migrations that refer to an earlier one's tables. */
 const all = [
@@ -43,7 +43,8 @@ askForTerminals(terminalOf)
 askForAttention(feedbackAttention, leftAttention, reviewAttention, epicAttention, jobAttention, sessionAttention)
 askForEpics(epicFacts)
 askForPullRequests(pullRequestOf)
-askForLines(lineHeadOf)
+askForLines({ headOf: lineHeadOf, begin: beginLine })
+askForHandedIn(handedInOf)
 askForReviewers(reviewerFacts)
 inUse.push(livingRun, openSession)
 belongings.push(epicsOf, tasksOfProject, workInRepo, linesOfRepo)

@@ -314,7 +314,7 @@ export function gitContract(begin: () => GitUnderTest): void {
       })
       expect((await git.diff(place, { from: place.from, bytes: 1_000 })).files).toMatchObject([{ path: 'w.txt', status: 'A' }])
       expect(await git.file(place, 'w.txt', 100)).toBeUndefined()
-      expect((await git.file(place, 'w.txt', 100, true))?.bytes.toString()).toBe('work\n')
+      expect((await git.file(place, 'w.txt', 100, `refs/heads/${place.branch}`))?.bytes.toString()).toBe('work\n')
     })
 
     test('[G6] [G7] is saved, taken away, made again and brought back, each once', async () => {
@@ -390,7 +390,7 @@ export function gitContract(begin: () => GitUnderTest): void {
       expect(diff.files.map(({ path, status }) => `${status} ${path}`).sort()).toEqual(['A c.txt', 'A n.txt', 'D d.txt', 'M a.txt'])
       expect(diff.files.find(({ path }) => path === 'n.txt')).toEqual({ path: 'n.txt', from: null, status: 'A', added: 2, removed: 0 })
       expect(diff).toMatchObject({ cut: false, text: expect.stringContaining('+two\n') })
-      expect((await git.diff(place, { ...from, committed: true })).files).toMatchObject([{ path: 'c.txt' }])
+      expect((await git.diff(place, { ...from, at: `refs/heads/${place.branch}` })).files).toMatchObject([{ path: 'c.txt' }])
       expect((await git.diff(place, { ...from, path: 'n.txt' })).files).toMatchObject([{ path: 'n.txt' }])
       const short = await git.diff(place, { ...from, bytes: 150 })
       expect([short.cut, short.text.length <= 150, diff.text.startsWith(short.text), short.files]).toEqual([true, true, true, diff.files])
@@ -400,14 +400,14 @@ export function gitContract(begin: () => GitUnderTest): void {
       const { git, write } = shared
       const place = await made()
       write(place.path, { 'a.txt': 'changed\n', 'n.txt': 'new\n' })
-      expect(await git.file(place, 'n.txt', 2)).toEqual({ bytes: Buffer.from('ne'), size: 4, cut: true })
+      expect(await git.file(place, 'n.txt', 2)).toEqual({ bytes: Buffer.from('ne'), size: 4, cut: true, commit: null })
       expect((await git.file(place, 'a.txt', 100))?.bytes.toString()).toBe('changed\n')
-      expect((await git.file(place, 'a.txt', 100, true))?.bytes.toString()).not.toBe('changed\n')
+      expect((await git.file(place, 'a.txt', 100, `refs/heads/${place.branch}`))?.bytes.toString()).not.toBe('changed\n')
       for (const path of ['none', '', '.', '../x', `${place.path}/a.txt`, '.git']) {
         expect([path, await git.file(place, path, 100)]).toEqual([path, undefined])
-        expect([path, await git.file(place, path, 100, true)]).toEqual([path, undefined])
+        expect([path, await git.file(place, path, 100, `refs/heads/${place.branch}`)]).toEqual([path, undefined])
       }
-      expect(await git.file(place, 'n.txt', 100, true)).toBeUndefined()
+      expect(await git.file(place, 'n.txt', 100, `refs/heads/${place.branch}`)).toBeUndefined()
     })
   })
 
@@ -686,7 +686,7 @@ export function gitContract(begin: () => GitUnderTest): void {
       const done = await git.deliver(place, delivery(place.name))
       expect(await git.state(place, place.from)).toMatchObject({ head: done.commit, ahead: 1, dirty: 2 })
       expect(read(place.path, '.signalbox/feedback/1.md')).toBe('More.\n')
-      expect((await git.diff(place, { from: place.from, committed: true, bytes: 100 })).files).toMatchObject([
+      expect((await git.diff(place, { from: place.from, at: `refs/heads/${place.branch}`, bytes: 100 })).files).toMatchObject([
         { path: '.signalbox/feedback/1.md', status: 'A' },
       ])
       const head = commit(place.path, { '.signalbox/feedback/1.md': null })
@@ -738,7 +738,7 @@ export function gitContract(begin: () => GitUnderTest): void {
       expect(await git.rebase(place, onto, place.name)).toEqual({ result: 'even', head: done.head })
       expect(await saved(place)).toHaveLength(1)
       const follows = `refs/signalbox/line/${line.target}`
-      const { files } = await git.diff(place, { from: place.from, follows, committed: true, bytes: 100 })
+      const { files } = await git.diff(place, { from: place.from, follows, at: `refs/heads/${place.branch}`, bytes: 100 })
       expect(files.map(({ path }) => path).sort()).toEqual(['e.txt', 'w.txt'])
     })
 

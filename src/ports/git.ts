@@ -100,8 +100,8 @@ export interface DiffRequest {
   /** A ref in full that the work follows: what came from there since is not its own. Without it, or when they have nothing in common, `from` holds. */
   follows?: string
   path?: string
-  /** Only what is committed: what would be merged. */
-  committed?: boolean
+  /** A commit, or a ref in full, to be shown instead of the files in the place. */
+  at?: string
   /** Cut after so many bytes. */
   bytes: number
 }
@@ -111,12 +111,18 @@ export interface Diff {
   files: { path: string; from: string | null; status: string; added: number | null; removed: number | null }[]
   text: string
   cut: boolean
+  /** That was shown; null when it was the files in the place. */
+  commit: string | null
+  /** Where the branch of the place is now. */
+  tip: string | null
 }
 
 export interface FileText {
   bytes: Buffer
   size: number
   cut: boolean
+  /** That has it; null when it was read in the place. */
+  commit: string | null
 }
 
 /** A file that is to be a commit of its own on the branch of a place. */
@@ -244,10 +250,10 @@ export interface Git {
   remove(place: Place, rescueAs: string): Promise<{ rescue: Rescue | undefined }>
   /** `from`: a commit, or a ref in full. */
   state(place: Place, from: string): Promise<WorkState>
-  /** What is not committed too, unless it is not asked for. Of a place that is gone: what its branch has. */
+  /** What is not committed too, unless a commit is asked for. Of a place that is gone: what its branch has. */
   diff(place: Place, request: DiffRequest): Promise<Diff>
-  /** Undefined when there is no such file inside the place; `committed`: on its branch. */
-  file(place: Place, path: string, bytes: number, committed?: boolean): Promise<FileText | undefined>
+  /** Undefined when there is no such file inside the place, or in the commit `at` (an id, or a ref in full). */
+  file(place: Place, path: string, bytes: number, at?: string): Promise<FileText | undefined>
   /** Undefined when there is nothing that is not committed. What git ignores is not saved. */
   rescue(place: Place, as: string): Promise<Rescue | undefined>
   /** Newest first. */

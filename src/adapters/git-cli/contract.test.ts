@@ -36,7 +36,10 @@ function real(): GitUnderTest {
       ground.run('reflog', 'expire', '--expire=now', '--all')
       ground.run('gc', '--quiet', '--prune=now')
     },
-    fetched: (branch, commit) => void ground.run('update-ref', `refs/remotes/origin/${branch}`, commit),
+    fetched(branch, commit) {
+      ground.run('config', 'remote.origin.url', 'https://example.com/web')
+      ground.run('update-ref', `refs/remotes/origin/${branch}`, commit)
+    },
     lose: (checkout) => rmSync(checkout, { recursive: true }),
     occupy(path) {
       mkdirSync(path, { recursive: true })

@@ -1,17 +1,20 @@
 import type { Diff, DiffRequest, Place } from '../../ports/git.ts'
 import { GitRefusal } from '../../ports/git.ts'
+import { comparedBy, proven } from './proven.ts'
 import { commitAt, isAncestor } from './repo.ts'
-import type { At, Open, Options } from './run.ts'
+import type { At, Open, Options, Repo } from './run.ts'
 import { type Snapshot, snapshot } from './tree.ts'
 
 const MOST_FILES = 5_000
 const COMMON = ['diff-tree', '-r', '--find-renames', '--no-ext-diff', '--no-textconv', '--no-color', '--submodule=short']
 
 /** Of the files in a place, committed or not. */
-export function diffOfPlace(open: Open, at: At, admin: string, request: DiffRequest): Promise<Diff> {
-  return snapshot(open, at, admin, 'forgotten', async ({ tree, large }, run) =>
-    withLarge(await between(at, request, tree, run), large, request.path),
-  )
+export async function diffOfPlace(open: Open, at: At, admin: string, request: DiffRequest): Promise<Diff> {
+  const from = await beganAt(at, await forkOf(at, 'HEAD', request))
+  return snapshot(open, at, admin, 'forgotten', async ({ tree, large }, run) => {
+    const diff = await between(at, { ...request, from }, tree, run)
+    return withLarge({ ...diff, commit: null, tip: null }, large, request.path)
+  })
 }
 
 /** Those are told like binary files: that they differ, and not how. */
@@ -25,26 +28,35 @@ export function withLarge(diff: Diff, large: Snapshot['large'], path: string | u
   return { ...diff, files: files.slice(0, MOST_FILES), cut: diff.cut || files.length > MOST_FILES }
 }
 
-/** Of a place that is gone: what was committed in it. */
-export async function diffOfBranch(repo: At, place: Place, request: DiffRequest): Promise<Diff> {
-  const head = await commitAt(repo, `refs/heads/${place.branch}`)
-  if (!head) throw new GitRefusal('missing', `Neither ${place.path} nor the branch ${place.branch} is there.`)
-  return between(repo, request, head, {})
+/** Of a commit that was asked for, wherever the branch is by then; else of a place that is gone: what was committed in it. */
+export async function diffOfCommit(repo: Repo, place: Place, request: DiffRequest): Promise<Diff> {
+  const branch = `refs/heads/${place.branch}`
+  const tip = await commitAt(repo, branch)
+  const commit = request.at === undefined || request.at === branch ? tip : await commitAt(repo, request.at)
+  if (!commit && request.at) throw new GitRefusal('missing', `${repo.cwd} has no commit ${request.at}.`)
+  if (!commit) throw new GitRefusal('missing', `Neither ${place.path} nor the branch ${place.branch} is there.`)
+  const from = await beganAt(repo, await forkOf(repo, commit, request))
+  const what = `What ${place.branch} changes`
+  const objects = await comparedBy(repo, what, from, commit, pathspec(request.path))
+  const diff = await proven(repo, what, objects, 'alone', (run) => between(repo, { ...request, from }, commit, run))
+  return { ...diff, commit, tip: tip ?? null }
 }
 
 /** Where the work left what it follows, for the last time; unless it began later, at what nothing that it follows has taken in yet. */
-export async function forkOf(at: At, head: string, { from, follows }: DiffRequest): Promise<string> {
+async function forkOf(at: At, head: string, { from, follows }: DiffRequest): Promise<string> {
   const fork = follows && (await at.ask(['merge-base', '--end-of-options', follows, head]))
   if (!fork || fork === from) return from
   const beganLater = (await isAncestor(at, fork, from)) && (await isAncestor(at, from, head))
   return beganLater ? from : fork
 }
 
-async function between(at: At, { from, path, bytes }: DiffRequest, to: string, run: Options): Promise<Diff> {
-  const base = await commitAt(at, from)
-  if (!base) throw new GitRefusal('missing', `The commit ${from} that the work began at is not there any more.`)
-  if (path?.includes('\0')) throw new GitRefusal('invalid', 'A path cannot have a NUL in it.')
-  const between = [base, to, ...(path ? ['--', path] : [])]
+async function between(
+  at: At,
+  { from, path, bytes }: DiffRequest,
+  to: string,
+  run: Options,
+): Promise<Pick<Diff, 'files' | 'text' | 'cut'>> {
+  const between = [from, to, ...pathspec(path)]
   const [raw, counts, patch] = await Promise.all([
     at.git([...COMMON, '--raw', '-z', ...between], run),
     at.git([...COMMON, '--numstat', '-z', ...between], run),
@@ -58,6 +70,17 @@ async function between(at: At, { from, path, bytes }: DiffRequest, to: string, r
     text: wholeLines(patch, tooLong ? bytes : patch.length),
     cut: tooLong || files.length > MOST_FILES,
   }
+}
+
+async function beganAt(at: At, from: string): Promise<string> {
+  const base = await commitAt(at, from)
+  if (!base) throw new GitRefusal('missing', `The commit ${from} that the work began at is not there any more.`)
+  return base
+}
+
+function pathspec(path: string | undefined): string[] {
+  if (path?.includes('\0')) throw new GitRefusal('invalid', 'A path cannot have a NUL in it.')
+  return path ? ['--', path] : []
 }
 
 /** Never half a line, nor half a character. */

@@ -2,7 +2,9 @@ import { constants } from 'node:fs'
 import { lstat, open, opendir, readlink, realpath } from 'node:fs/promises'
 import { isAbsolute, join, relative, sep } from 'node:path'
 import type { FileText } from '../../ports/git.ts'
-import type { At } from './run.ts'
+import { proven } from './proven.ts'
+import { commitAt } from './repo.ts'
+import type { Repo } from './run.ts'
 
 /** A file below `top`, wherever links lead; git's own folder is not part of the work. */
 export async function fileBelow(top: string, path: string, bytes: number): Promise<FileText | undefined> {
@@ -19,20 +21,28 @@ export async function fileBelow(top: string, path: string, bytes: number): Promi
     if (!isBelow(root, opened) || !kind.isFile()) return undefined
     const buffer = Buffer.alloc(Math.min(bytes, kind.size))
     const { bytesRead } = await handle.read(buffer, 0, buffer.length, 0)
-    return { bytes: buffer.subarray(0, bytesRead), size: kind.size, cut: kind.size > bytesRead }
+    return { bytes: buffer.subarray(0, bytesRead), size: kind.size, cut: kind.size > bytesRead, commit: null }
   } finally {
     await handle.close()
   }
 }
 
-/** A file as a ref has it: what is in somebody's folder has no part in it. */
-export async function fileOn(repo: At, ref: string, path: string, bytes: number): Promise<FileText | undefined> {
+/** A file as a commit has it: what is in somebody's folder has no part in it. */
+export async function fileOn(repo: Repo, at: string, path: string, bytes: number): Promise<FileText | undefined> {
   if (path === '' || path.includes('\0') || isAbsolute(path)) return undefined
-  const name = `${ref}:${path.replace(/^(?:\.\/)+/, '')}`
+  // By its id from here on: a ref can be moved between two looks.
+  const commit = await commitAt(repo, at)
+  if (!commit) return undefined
+  const parts = path.replace(/^(?:\.\/)+/, '').split('/')
+  const name = `${commit}:${parts.join('/')}`
   if ((await repo.ask(['cat-file', '-t', name])) !== 'blob') return undefined
-  const size = Number(await repo.line(['cat-file', '-s', name]))
-  const content = await repo.git(['cat-file', 'blob', name], { cutAfter: bytes })
-  return { bytes: content.subarray(0, bytes), size, cut: size > bytes }
+  const above = parts.map((_, n) => `${commit}:${parts.slice(0, n).join('/')}`)
+  const ids = (await repo.line(['rev-parse', ...above, name])).split('\n')
+  const { size, content } = await proven(repo, path, [commit, ...ids], 'alone', async (run) => ({
+    size: Number(await repo.line(['cat-file', '-s', name], run)),
+    content: await repo.git(['cat-file', 'blob', name], { ...run, cutAfter: bytes }),
+  }))
+  return { bytes: content.subarray(0, bytes), size, cut: size > bytes, commit }
 }
 
 function isBelow(root: string, path: string): boolean {

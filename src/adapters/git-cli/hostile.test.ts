@@ -431,6 +431,7 @@ describe('a line that we did not move', () => {
     expect(await ground.git.line(of)).toEqual({ state: 'ready', head: next, moved: true })
     // Where the remote has no part in it, what is called so counts for nothing.
     const there = evil(ground)
+    ground.run('remote', 'add', 'origin', 'https://example.com/web')
     for (const ref of ['refs/remotes/origin/main', LINE]) ground.run('update-ref', ref, there)
     expect(await ground.git.line(of)).toEqual({ state: 'foreign', head: there })
     expect(await ground.git.line({ ...of, strategy: 'remote' })).toEqual({ state: 'ready', head: there, moved: true })
@@ -583,6 +584,85 @@ describe('what was handed in', () => {
     expect(await ground.git.land(ground.main, onto, built.commit, 't1')).toBe(true)
     expect(await ground.git.follow(ground.main)).toEqual({ state: 'even' })
     expect(readFileSync(join(ground.top, 'b.txt'), 'utf8')).toBe('good\n')
+  })
+
+  test('[GT8] is shown as what its ids say: another content in the place of an object is refused', async ({ ground }) => {
+    ground.commit(ground.top, { 'in/here/b.txt': 'one\n', 'in/other.txt': 'x\n' })
+    const from = ground.tip('main')
+    const place = { repo: ground.top, path: await ground.place('t1'), branch: 'signalbox/t1' }
+    const evil = await ground.work('t2', { 'in/here/b.txt': 'evil\n' })
+    const commit = ground.commit(place.path, { 'in/here/b.txt': 'two\n' })
+    // Its tree, without the change; its file, and what was there before, with another content.
+    const lies = [
+      [`${commit}^{tree}`, `${from}^{tree}`],
+      [`${commit}:in/here`, `${from}:in/here`],
+      [`${commit}:in/here/b.txt`, `${evil}:in/here/b.txt`],
+      [`${from}:in/here/b.txt`, `${evil}:in/here/b.txt`],
+      [`${from}^{tree}`, `${evil}^{tree}`],
+    ].map((names) => names.map((name) => file(ground, ground.tip(name)))) as [string, string][]
+    const diff = (path?: string) => ground.git.diff(place, { from, at: commit, bytes: 10_000, ...(path ? { path } : {}) })
+    const read = () => ground.git.file(place, './in/here/b.txt', 100, commit)
+    const honest = async () => {
+      for (const path of [undefined, 'in', 'in/here/b.txt'])
+        expect(await diff(path)).toMatchObject({
+          commit,
+          files: [{ path: 'in/here/b.txt' }],
+          text: expect.stringContaining('-one\n+two\n'),
+        })
+      expect((await read())?.bytes.toString()).toBe('two\n')
+    }
+    await honest()
+    for (const [told, other] of lies) {
+      const before = readFileSync(told)
+      rmSync(told)
+      writeFileSync(told, readFileSync(other))
+      await expect(diff(), told).rejects.toMatchObject({ reason: 'damaged' })
+      rmSync(told)
+      writeFileSync(told, before)
+    }
+    const [told, other] = lies[2] as [string, string]
+    rmSync(told)
+    writeFileSync(told, readFileSync(other))
+    await expect(read()).rejects.toMatchObject({ reason: 'damaged' })
+    rmSync(told)
+    ground.run('hash-object', '-w', join(place.path, 'in/here/b.txt'))
+    await honest()
+  })
+
+  test('[GT9] is merged with what the line is by its ids: another content in the place of its objects is not landed', async ({
+    ground,
+  }) => {
+    const lines = (first: string, last: string) => `${first}\ntwo\nthree\nfour\n${last}\n`
+    ground.commit(ground.top, { 'in/a.txt': lines('one', 'five'), 'b.txt': 'b\n' })
+    const from = ground.tip('main')
+    const work = await ground.work('t1', { 'in/a.txt': lines('ONE', 'five'), '.signalbox/x': 'x\n' })
+    const evil = await ground.work('t2', { 'in/a.txt': lines('one', 'FIVE\nevil'), 'evil.txt': 'evil\n' })
+    await ground.land('t3', await ground.work('t3', { 'in/a.txt': lines('one', 'FIVE') }))
+    const onto = await ground.head()
+    for (const [name, other] of [
+      [`${onto}:in/a.txt`, `${evil}:in/a.txt`],
+      [`${onto}:in`, `${evil}:in`],
+      [`${onto}^{tree}`, `${evil}^{tree}`],
+      // It would take back what has landed.
+      [`${from}:in/a.txt`, `${onto}:in/a.txt`],
+      [work, ground.run('commit-tree', `${evil}^{tree}`, '-p', onto, '-m', 'x')],
+    ] as [string, string][]) {
+      const [told, content] = [file(ground, ground.tip(name)), readFileSync(file(ground, ground.tip(other)))]
+      const packs = join(ground.top, '.git/objects/pack')
+      const honest = readFileSync(told)
+      renameSync(packs, `${packs}-away`)
+      rmSync(told)
+      writeFileSync(told, content)
+      expect([name, await ground.build('t1', work).catch((error: Error) => error)]).toMatchObject([name, { name: 'GitRefusal' }])
+      rmSync(packs, { recursive: true, force: true })
+      renameSync(`${packs}-away`, packs)
+      rmSync(told)
+      writeFileSync(told, honest)
+    }
+    await ground.land('t1', work)
+    expect(ground.run('show', `${LINE}:in/a.txt`)).toBe(lines('ONE', 'FIVE').trim())
+    expect(ground.run('ls-tree', '--name-only', LINE)).not.toMatch(/evil|signalbox/)
+    ground.isSound()
   })
 
   test('[GT7] leaves no packs behind once nobody can be collecting any more', async ({ ground }) => {

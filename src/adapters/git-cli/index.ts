@@ -2,7 +2,7 @@ import { realpathSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { type Git, GitRefusal, type Place } from '../../ports/git.ts'
 import { deliver } from './deliver.ts'
-import { diffOfBranch, diffOfPlace, forkOf } from './diff.ts'
+import { diffOfCommit, diffOfPlace } from './diff.ts'
 import { type Exec, execHere } from './exec.ts'
 import { fileBelow, fileOn, sizeOf } from './files.ts'
 import { follow } from './follow.ts'
@@ -112,15 +112,15 @@ export function createGit({
     diff: async (place, request) => {
       checkRevision(request.from)
       if (request.follows !== undefined) checkRevision(request.follows)
+      if (request.at !== undefined) checkRevision(request.at)
       const { repo, state, admin } = await found(place)
       if (state === 'foreign') throw foreign(place)
-      const present = !request.committed && state === 'present' && admin ? { at: await repo.checkout(place.path, admin), admin } : undefined
-      const from = await forkOf(present?.at ?? repo, present ? 'HEAD' : `refs/heads/${place.branch}`, request)
-      return present ? diffOfPlace(open, present.at, present.admin, { ...request, from }) : diffOfBranch(repo, place, { ...request, from })
+      if (request.at !== undefined || state !== 'present' || !admin) return diffOfCommit(repo, place, request)
+      return diffOfPlace(open, await repo.checkout(place.path, admin), admin, request)
     },
-    file: async (place, path, bytes, committed) => {
+    file: async (place, path, bytes, at) => {
       const { repo, state } = await found(place)
-      if (committed) return fileOn(repo, `refs/heads/${place.branch}`, path, bytes)
+      if (at !== undefined) return fileOn(repo, checkRevision(at), path, bytes)
       return state === 'present' ? fileBelow(place.path, path, bytes) : undefined
     },
     rescue: async (place, as) => {

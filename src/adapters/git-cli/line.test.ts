@@ -58,6 +58,7 @@ describe('a line', () => {
       ['rel/1', second],
       ['rel', first],
     ])
+    ground.run('remote', 'add', 'origin', 'https://example.com/web')
     ground.run('update-ref', 'refs/remotes/origin/rel/2', 'main')
     await expect(ground.git.line(of('rel/2'))).rejects.toMatchObject({
       reason: 'failed',
@@ -118,6 +119,9 @@ describe('a line', () => {
     const [here, tree] = [ground.tip('main'), ground.tip('main^{tree}')]
     const there = ground.run('commit-tree', tree, '-p', 'main', '-m', 'by others')
     ground.run('update-ref', 'refs/remotes/origin/main', there)
+    // Nobody can have fetched it.
+    expect(await ground.git.line(of)).toMatchObject({ state: 'ready', head: here })
+    ground.run('remote', 'add', 'origin', 'https://example.com/web')
     expect(await ground.git.line(of)).toMatchObject({ state: 'ready', head: there })
     expect(await ground.git.line({ ...of, strategy: 'local' })).toMatchObject({ state: 'ready', head: there, moved: false })
     expect(ground.tip('main')).toBe(here)

@@ -1,8 +1,9 @@
 import { join } from 'node:path'
 import { type Build, type Built, GitRefusal, type LineHead, type LineOf } from '../../ports/git.ts'
 import { freeLocks } from './lock-files.ts'
-import { ATTRIBUTES, commitOf, lockOf, madeBefore, mergedTree } from './merge.ts'
+import { ATTRIBUTES, commitOf, lockOf, type Made, madeBefore, mergedTree } from './merge.ts'
 import { damaged, type Packs, sweepPacks } from './packs.ts'
+import { DIFFERING, isObject, mergedBy, proven, readingFrom } from './proven.ts'
 import { baseCommit, commitAt, isAncestor, lineRef, refs, type Tips, tips } from './repo.ts'
 import { saveCommit } from './rescue.ts'
 import type { Repo } from './run.ts'
@@ -148,12 +149,13 @@ export async function build(repo: Repo, wanted: Build, packs: Packs, lockWaitMs:
   await sweepPacks(repo)
   const [{ before, edges }, first] = await Promise.all([landedBefore(repo, wanted, packs), workOn(repo, commit, onto)])
   if (before) return { result: 'landed', commit: before }
-  if (from && from !== onto && !edges.includes(from) && !(await isAncestor(repo, from, onto))) throw shownToNobody(wanted.line, from)
+  if (from && from !== onto && !edges.some((edge) => edge.commit === from) && !(await isAncestor(repo, from, onto)))
+    throw shownToNobody(wanted.line, from)
   for (let tries = 1; ; tries++) {
     const merged = tries === 1 ? first : await workOn(repo, commit, onto)
     if ('files' in merged) return { result: 'conflict', files: merged.files }
     if (merged.tree === merged.ontoTree) return { result: 'nothing' }
-    const built = await packed(repo, wanted, merged, packs).catch((error: unknown) => {
+    const built = await packed(repo, wanted, { ...merged, edges }, packs).catch((error: unknown) => {
       // Until it is packed, somebody can collect it: then it is made once more.
       if (!(error instanceof GitRefusal) || tries === BUILDS) throw error
       return undefined
@@ -165,11 +167,38 @@ export async function build(repo: Repo, wanted: Build, packs: Packs, lockWaitMs:
   }
 }
 
-async function packed(repo: Repo, { onto, commit: work, method, ...said }: Build, merged: Merged, packs: Packs): Promise<string> {
+async function packed(
+  repo: Repo,
+  { onto, commit: work, method, ...said }: Build,
+  merged: Merged & { edges: Made[] },
+  packs: Packs,
+): Promise<string> {
+  await proveMerge(repo, work, onto, merged)
   const commit = await commitOf(repo, said, merged.original, merged.tree, method === 'merge' ? [onto, work] : [onto])
   const damage = await packs.keep(repo, commit, onto)
   if (damage !== undefined) throw damaged(work, damage)
   return commit
+}
+
+/**
+ * What is merged was read from objects that workers can write. On top of `onto` it is the tree of the work itself; else it has to come
+ * out the same from what both sides, and where they parted, are by their ids.
+ */
+async function proveMerge(repo: Repo, commit: string, onto: string, merged: Merged & { edges: Made[] }): Promise<void> {
+  const { original, tree, ontoTree, attributes, ours, edges } = merged
+  if (!isObject(commit, 'commit', original)) throw damaged(commit, 'it is not what its id says')
+  const [, workTree = ''] = /^tree ([0-9a-f]+)\n/.exec(original.toString('latin1')) ?? []
+  if (tree === workTree) return
+  const pairs = edges.flatMap((edge) => [`${onto} ${edge.commit}\n`, `${commit} ${edge.commit}\n`])
+  const differing = await repo.git([...DIFFERING, '--stdin', '--no-commit-id'], { input: pairs.join('') })
+  const sides = [onto, ontoTree, commit, workTree, ...edges.flatMap((edge) => [edge.commit, edge.tree])]
+  const objects = [...sides, ...(attributes ? [attributes] : []), ...mergedBy(differing)]
+  const again = await proven(repo, `What ${commit.slice(0, 12)} is merged with`, objects, 'with the others', async (run) => {
+    const there = readingFrom(repo, run)
+    return mergedTree(there, onto, ours ? await withoutOurs(there, commit, onto) : commit, attributes)
+  })
+  if (again.id !== tree || 'files' in again)
+    throw damaged(`What ${commit.slice(0, 12)} is merged with`, 'an object is not what its id says')
 }
 
 /**
@@ -197,7 +226,7 @@ function shownToNobody({ target }: LineOf, from: string): GitRefusal {
   )
 }
 
-type Merged = { tree: string; ontoTree: string; original: Buffer }
+type Merged = Awaited<ReturnType<typeof factsOf>> & { tree: string }
 type WorkOn = Merged | { files: string[] }
 
 /** The tree of the work on top of another commit, with `.signalbox/` as that has it. */
@@ -232,7 +261,7 @@ async function factsOf(repo: Repo, commit: string, onto: string) {
     ontoTree: ontoTree[0] ?? '',
     attributes: attributes?.[1] === 'blob' ? (attributes[0] ?? null) : null,
     ours: inOnto?.[0] !== inWork?.[0],
-    original: out.subarray(offset),
+    original: out.subarray(offset, offset + Number(work[2])),
   }
 }
 

@@ -2,6 +2,8 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Build, GitRefusal, type NewBranch } from '../../ports/git.ts'
 import { freeLocks } from './lock-files.ts'
+import { damaged } from './packs.ts'
+import { isObject } from './proven.ts'
 import { baseCommit, commitAt } from './repo.ts'
 import { type Options, type Repo, US } from './run.ts'
 
@@ -24,7 +26,7 @@ export async function ensure(repo: Repo, wanted: NewBranch, lockWaitMs: number):
   return made
 }
 
-interface Made {
+export interface Made {
   commit: string
   tree: string
   parents: string[]
@@ -36,7 +38,7 @@ interface Made {
  * By what our own commits say, among those of a range, newest first. Whoever can commit can say the same: where others' commits can
  * be in the range, it has to be seen what they are made of. `edges`: the commits that both sides of the range have last.
  */
-export async function madeBefore(repo: Repo, trailers: Work['trailers'], range: string): Promise<{ made: Made[]; edges: string[] }> {
+export async function madeBefore(repo: Repo, trailers: Work['trailers'], range: string): Promise<{ made: Made[]; edges: Made[] }> {
   const wanted = Object.entries(trailers)
   const values = wanted.map(([name]) => `%(trailers:key=${name},valueonly,separator=%x01)`)
   const fields = ['%m', '%H', '%T', '%P', '%ce', ...values].join('%x00')
@@ -50,7 +52,7 @@ export async function madeBefore(repo: Repo, trailers: Work['trailers'], range: 
   const inside = all.filter((_, n) => !isEdge(n))
   const ours = broughtByNoWork(inside)
   const made = inside.filter(({ commit, said }) => ours.has(commit) && wanted.every(([, value], i) => said[i]?.includes(value)))
-  return { made, edges: all.filter((_, n) => isEdge(n)).map(({ commit }) => commit) }
+  return { made, edges: all.filter((_, n) => isEdge(n)) }
 }
 
 /**
@@ -94,7 +96,9 @@ export async function mergedTree(
 /** Newer gits read attributes from a tree (GIT_ATTR_SOURCE); older ones only from the folder that they stand in. */
 function withAttributes<T>(repo: Repo, blob: string, work: (how: Options) => Promise<T>): Promise<T> {
   return repo.temporary(async (folder) => {
-    await writeFile(join(folder, ATTRIBUTES), await repo.git(['cat-file', 'blob', blob]))
+    const content = await repo.git(['cat-file', 'blob', blob])
+    if (!isObject(blob, 'blob', content)) throw damaged(ATTRIBUTES, `${blob} is not what its id says`)
+    await writeFile(join(folder, ATTRIBUTES), content)
     return work({ attributesIn: folder })
   })
 }

@@ -9,7 +9,7 @@ import { plainFile, smallFileOrNone } from './small-file.ts'
 const OURS = 'signalbox'
 /** Whoever collected when it was packed has ended by then. */
 const SETTLED_MS = 600_000
-const MOST_INDEX_BYTES = 256 * 1024 * 1024
+export const MOST_INDEX_BYTES = 256 * 1024 * 1024
 const MOST_KNOWN = 1_000
 
 /**
@@ -65,7 +65,7 @@ export function damaged(what: string, damage: string): GitRefusal {
 }
 
 /** The second version of a pack's index: a head of 8 bytes, 256 counts of which the last is that of all, then the ids in order. */
-function* idsIn(index: Buffer, bytes: number): Generator<string> {
+export function* idsIn(index: Buffer, bytes: number): Generator<string> {
   const first = 8 + 256 * 4
   if (index.length < first) return
   const count = Math.min(index.readUInt32BE(first - 4), Math.floor((index.length - first) / bytes))

@@ -98,7 +98,7 @@ export async function canonical(path: string): Promise<string> {
 }
 
 /** The commit that work begins at. */
-export async function baseCommit(repo: At, { base, strategy, line }: Pick<NewPlace, 'base' | 'strategy' | 'line'>): Promise<string> {
+export async function baseCommit(repo: Repo, { base, strategy, line }: Pick<NewPlace, 'base' | 'strategy' | 'line'>): Promise<string> {
   const commit = isRefOrCommit(base) ? await commitAt(repo, base) : await branchCommit(repo, checkBranch(base), strategy, line)
   if (commit) return commit
   const unborn = (await commitAt(repo, 'HEAD')) === undefined
@@ -107,7 +107,7 @@ export async function baseCommit(repo: At, { base, strategy, line }: Pick<NewPla
 
 /** Where a branch has a line that has all of it, work begins there: it has what landed and the branch did not follow yet. */
 async function branchCommit(
-  repo: At,
+  repo: Repo,
   base: string,
   strategy: NewPlace['strategy'],
   told: string | null | undefined,
@@ -137,13 +137,15 @@ export function lineRef(target: string): string {
 /** Where a branch is here, where the last fetch saw it, and where its line is. */
 export type Tips = Partial<Record<'local' | 'remote' | 'line', string | undefined>>
 
-export async function tips(repo: At, branch: string): Promise<Tips> {
+export async function tips(repo: Repo, branch: string): Promise<Tips> {
   const [here, there, line] = [`refs/heads/${branch}`, `refs/remotes/origin/${branch}`, lineRef(branch)]
   const found = await refs(repo, [here, there, line])
   const local = found.get(here)
   const followed =
     local?.upstream.startsWith('refs/remotes/') && local.upstream !== there ? await commitAt(repo, local.upstream) : undefined
-  return { local: local?.commit, remote: followed ?? found.get(there)?.commit, line: found.get(line)?.commit }
+  // Without a remote nobody fetched it: whoever can write refs has made it.
+  const fetched = lastOf(repo.says, 'remote.origin.url') === undefined ? undefined : found.get(there)?.commit
+  return { local: local?.commit, remote: followed ?? fetched, line: found.get(line)?.commit }
 }
 
 /** Those of these that exist. */

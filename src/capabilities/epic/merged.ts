@@ -29,8 +29,8 @@ async function isOn(git: Git, place: Place, target: string): Promise<boolean> {
   try {
     const { head, ahead } = await git.state(place, target)
     if (head === null || ahead === 0) return head !== null
-    const differing = await git.diff(place, { from: target, committed: true, bytes: 0 })
-    const touched = await git.diff(place, { from: target, follows: target, committed: true, bytes: 0 })
+    const differing = await git.diff(place, { from: target, at: `refs/heads/${place.branch}`, bytes: 0 })
+    const touched = await git.diff(place, { from: target, follows: target, at: `refs/heads/${place.branch}`, bytes: 0 })
     const differs = new Set(differing.files.flatMap(({ path, from }) => [path, from]))
     return touched.files.every(({ path, from }) => !differs.has(path) && (from === null || !differs.has(from)))
   } catch (error) {

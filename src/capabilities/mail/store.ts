@@ -3,7 +3,7 @@ import { insertion, statement } from '../../db/statement.ts'
 import { tables } from '../../db/tables.ts'
 import type { Role } from '../../kernel/policy.ts'
 import type { Tx } from '../../kernel/storage.ts'
-import { type Importance, SYSTEM_SENDER } from './schema.ts'
+import type { Importance } from './schema.ts'
 
 export interface LetterRow {
   id: string
@@ -196,20 +196,6 @@ export function mailStore(tx: Tx) {
         .where((eb) => eb.or([eb('noticed_in', 'is', null), eb('noticed_in', '!=', run)]))
         .executeTakeFirst()
       return Number(result.numUpdatedRows)
-    },
-
-    /** A letter of ours with that subject that somebody has not read. */
-    hasUnreadFromUs: async (to: string, subject: string) => {
-      const found = await db
-        .selectFrom('letters')
-        .select('id')
-        .where('to_id', '=', to)
-        .where('read_at', 'is', null)
-        .where('from_id', '=', SYSTEM_SENDER)
-        .where('subject', '=', subject)
-        .limit(1)
-        .executeTakeFirst()
-      return found !== undefined
     },
 
     /** Those of a role that have something to do, or are connected. */

@@ -181,13 +181,13 @@ export async function approve(
 }
 
 /** Nobody who read what was handed in has read it. */
-function another(task: TaskRow, { handed_in }: ReviewRow, head: string, wanted: string): Refusal {
+export function another(task: TaskRow, { handed_in }: ReviewRow, head: string, wanted: string): Refusal {
   const [now, then] = [head.slice(0, 12), wanted.slice(0, 12)]
   const since = wanted === handed_in ? `was handed in at ${then}, and its branch is at ${now} now` : `is at ${now}, not at ${then}`
   return refuse('CONFLICT', `${handleOf(task)} ${since}: somebody has committed since.`, {
     hint: `Look at what came, then approve that very commit (commit: ${now}), or send it back.`,
     next_tool: 'diff_get',
-    next_arguments: { task_id: handleOf(task) },
+    next_arguments: { task_id: handleOf(task), latest: true },
     details: { commit: head },
   })
 }

@@ -514,6 +514,16 @@ describe('what was handed in before others landed', () => {
     expect(await at.app.owner.refused(...rebase(second))).toMatchObject({ code: 'INVALID_TRANSITION' })
   })
 
+  test('[ML12] is not rebased with commits that were not handed in', async () => {
+    const at = await ground()
+    const work = await at.handedIn('left.txt')
+    await at.approve(await at.handedIn('other.txt'))
+    await idle(at, work)
+    const head = at.commit(work.path, 'late.txt', 'nobody has read it')
+    expect(await at.app.owner.refused(...rebase(work))).toMatchObject({ code: 'CONFLICT', details: { commit: head } })
+    expect(at.git(work.path, 'rev-parse', 'HEAD')).toBe(head)
+  })
+
   test('[ML12] in conflict names the files and stays; a worker may not', async () => {
     const at = await ground()
     const [first, second] = [await at.handedIn('a.txt', 'first\n'), await at.handedIn('a.txt', 'second\n')]

@@ -86,7 +86,8 @@ export const status = defineTool({
     const lines = await store.lines(project, of?.repo_id ?? repo_id)
     const wanted = of?.target ?? target
     const shown = lines.filter((line) => wanted === undefined || line.target === wanted)
-    return { lines: await Promise.all(shown.map((line) => lineView(ctx.view, line))), cursor }
+    const views = await Promise.all(shown.map((line) => lineView(ctx.view, line)))
+    return { lines: views.filter(wasUsed), cursor }
   },
 })
 
@@ -177,6 +178,11 @@ const WHY: Partial<Record<MergeRow['state'], string>> = {
   checking: 'it is being checked',
   landed: 'it has landed',
   conflict: 'it conflicts, and its worker has to resolve that first',
+}
+
+/** It is recorded where a line stands before anything is merged into it: that alone is nothing to be shown. */
+function wasUsed({ waiting, ended, held, behind }: z.output<typeof LineView>): boolean {
+  return waiting.length > 0 || ended.length > 0 || held !== null || behind > 0
 }
 
 async function lineView(tx: Tx, line: LineRow): Promise<z.output<typeof LineView>> {

@@ -25,6 +25,7 @@ const Queued = z.strictObject({
   state: z.enum(['waiting', 'merging', 'stuck']).describe('stuck: it was approved, but could not be merged'),
   reason: z.string().nullable(),
   branch: z.string().nullable(),
+  commit: z.string().nullable().describe('What was handed in; null where nobody looked'),
   pr_number: z.int().nullable(),
   pr_url: z.string().nullable(),
 })
@@ -75,6 +76,7 @@ async function entriesOf(ctx: LookContext, tasks: TaskRow[]) {
     state: stateOf(round),
     reason: round?.reason ?? null,
     branch: branch ?? null,
+    commit: round?.handed_in ?? null,
     pr_number: pr?.number ?? null,
     pr_url: pr ? prUrl(pr, address) : null,
   }))

@@ -8,7 +8,7 @@ import { projectStore } from '../project/index.ts'
 import { reviewStore } from '../review/index.ts'
 import { about, epicOf, handleOf, taskStore } from '../task/index.ts'
 import { beginsAt, placeOf, requireFree, workOf } from '../work/index.ts'
-import { toDecide } from './decide.ts'
+import { another, headOf, toDecide } from './decide.ts'
 import { REBASE_RESULTS, reviewRebased } from './schema.ts'
 import { lineNow } from './stands.ts'
 
@@ -37,7 +37,8 @@ export const rebaseWork = defineTool({
   impact: 'write',
   outcome: ({ status }) => (status === 'pending' ? status : status === 'rebased' || status === 'even' ? 'done' : 'failed'),
   profile: 'operator',
-  async run(ctx: RunContext, { task_id }: { task_id: string }) {
+  prepare: (ctx, { task_id }) => headOf(ctx, task_id),
+  async run(ctx: RunContext, { task_id }: { task_id: string }, seen?: { head: string | null }) {
     const handedIn = await toDecide(ctx, task_id)
     if (handedIn instanceof Refusal) return handedIn
     const { task, round } = handedIn
@@ -46,6 +47,8 @@ export const rebaseWork = defineTool({
     const work = await workOf(ctx.tx, task.id)
     if (!work?.base_commit) return refuse('CONFLICT', `${handleOf(task)} has no branch of its own.`)
     await requireFree(ctx.tx, work)
+    // It would count as handed in from then on.
+    if (seen?.head && round.handed_in && seen.head !== round.handed_in) return another(task, round, seen.head, round.handed_in)
     const request = ctx.id('rebase')
     // After feedback that is on its way, which moves the same branch.
     ctx.enqueue(rebaseOntoLine({ review_id: round.id, request }, { queue: `feedback:${task.id}` }))

@@ -1,5 +1,6 @@
 import { type Refusal, refuse } from '../../kernel/error.ts'
 import { inScope, type Principal, reaches } from '../../kernel/policy.ts'
+import type { Tx } from '../../kernel/storage.ts'
 import type { RunContext } from '../../kernel/tool.ts'
 import { agentStore } from '../agent/index.ts'
 import { sendLetter } from '../mail/index.ts'
@@ -35,6 +36,13 @@ export function isCurrent(round: ReviewRow | undefined): round is ReviewRow {
     round.decision === 'timed_out' ||
     (round.decision === 'approve' && (round.outcome === null || round.outcome === 'failed'))
   )
+}
+
+/** What is reviewed, or on its way through the line; null where nobody looked when it was handed in. */
+export async function handedInOf(tx: Tx, task: string): Promise<string | null> {
+  const [last] = await reviewStore(tx).latest([task])
+  if (!isCurrent(last)) return null
+  return (last.decision === 'approve' && last.outcome === null ? last.head_commit : null) ?? last.handed_in
 }
 
 /** The round that is to be decided; made for a task that somebody only moved. */

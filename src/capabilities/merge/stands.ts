@@ -2,10 +2,12 @@ import { z } from 'zod'
 import type { EffectContext } from '../../kernel/effect.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
-import { BASE_STRATEGIES, type LineHead, type LineOf } from '../../ports/git.ts'
+import { BASE_STRATEGIES, GitRefusal, type LineHead, type LineOf } from '../../ports/git.ts'
 import { takeTurn } from '../handle.ts'
-import { mailStore, sendLetter } from '../mail/index.ts'
+import { sendLetter } from '../mail/index.ts'
 import { projectStore, type RepoRow } from '../project/index.ts'
+import { taskStore } from '../task/index.ts'
+import { type WorkRow, wasWorkedIn } from '../work/index.ts'
 import { lineHeld, lineMoved } from './schema.ts'
 import { type LineRow, mergeStore } from './store.ts'
 
@@ -49,6 +51,25 @@ export async function lineNow(ctx: EffectContext, repo: RepoRow, line: Line): Pr
   }
 }
 
+/**
+ * Where a line stands is recorded before its first worker can write to the repository: later, a forged branch could not be told from
+ * an honest one. What git refuses here it refuses again when the worktree is made, and says so there.
+ */
+export async function beginLine(ctx: EffectContext, work: WorkRow, makeBranch: () => Promise<void>): Promise<void> {
+  const { repo_id, project_id, strategy, base_branch, base_from } = work
+  const repo = await projectStore(ctx.view).repo(repo_id)
+  const isReview = (await taskStore(ctx.view).find(work.task_id))?.reviews_task_id
+  if (!repo || isReview || (await lineHeadOf(ctx.view, repo_id, base_branch))) return makeBranch()
+  const look = (target: string, made_from: string | null) =>
+    lineNow(ctx, repo, { repo_id, target, project_id, made_from, strategy }).catch((error) => {
+      if (!(error instanceof GitRefusal)) throw error
+    })
+  // A branch of ours then begins at what is known of the other.
+  if (base_from) await look(base_from, null)
+  await makeBranch()
+  await look(base_branch, base_from)
+}
+
 /** Of a line that is held because of where it stands. */
 export function movedElsewhere({ target, head }: Pick<LineRow, 'target' | 'head'>, found: string): string {
   const ref = `refs/signalbox/line/${target}`
@@ -77,7 +98,7 @@ export const stands = defineTool({
     const before = (await store.line(line.repo_id, line.target))?.head ?? null
     if (before === head) return {}
     await store.saveLine({ ...line, head, landing: null, updated_at: ctx.now })
-    if (before === null) return {}
+    if (before === null) return tellOfBegin(ctx, line, head)
     const { repo_id, target, project_id } = line
     ctx.emit(lineMoved({ subject: repo_id, project: project_id }, { repo_id, target, from: before, to: head }))
     await tellOfMove(ctx, line, before, head)
@@ -85,11 +106,25 @@ export const stands = defineTool({
   },
 })
 
-/** Who has not read the last one needs no second. */
+/** Of a line that nothing is known of, though agents were at work in the repository before. */
+async function tellOfBegin(
+  ctx: RunContext,
+  { repo_id, target, project_id, made_from }: Line,
+  head: string,
+): Promise<Record<string, never>> {
+  const below = made_from ? await lineHeadOf(ctx.tx, repo_id, made_from) : null
+  if (below === head || !(await wasWorkedIn(ctx.tx, repo_id))) return {}
+  const repo = await projectStore(ctx.tx).repo(repo_id)
+  const subject = `The line of ${target} of ${repo?.handle ?? repo_id} begins`
+  const body = `The line of ${target} begins at ${head}, and agents were at work in ${repo?.path ?? repo_id} before. What it has:\n\n    git log ${below ? `${below}..` : ''}${head}\n\nIf you know these commits, there is nothing to do. If you do not: agents can write to the repository, and nobody has approved them.`
+  await sendLetter(ctx, { from: 'system', to: HUMAN, subject, body, about: { project_id, epic_id: null, task_id: null } })
+  return {}
+}
+
+/** Each time: somebody who has not read the last letter would not hear of what came after it. */
 async function tellOfMove(ctx: RunContext, { repo_id, target, project_id }: Line, from: string, to: string): Promise<void> {
   const repo = await projectStore(ctx.tx).repo(repo_id)
   const subject = `${target} of ${repo?.handle ?? repo_id} was moved`
-  if (await mailStore(ctx.tx).hasUnreadFromUs(HUMAN, subject)) return
   const body = `Somebody has committed on ${target}, past the merge line, and its line has taken that in. What came, in ${repo?.path ?? repo_id}:\n\n    git log ${from}..${to}\n\nIf that was you, there is nothing to do. If it was not: agents can write to the repository, and nobody has approved it.`
   await sendLetter(ctx, { from: 'system', to: HUMAN, subject, body, about: { project_id, epic_id: null, task_id: null } })
 }

@@ -57,7 +57,7 @@ export interface MergeRow {
   ended_at: number | null
 }
 
-/** One for each repository and branch that anything was merged into. */
+/** One for each repository and branch that work was begun for. */
 export interface LineRow {
   repo_id: string
   target: string

@@ -243,13 +243,44 @@ describe('a branch that somebody else moved', () => {
     expect(await at.toPeople('main of web was moved')).toEqual([])
     const theirs = at.commit(at.top, 'theirs.txt', 'x\n')
     await at.approve(await at.handedIn('two.txt'))
-    at.commit(at.top, 'more.txt', 'x\n')
+    const second = at.tip('main')
+    const more = at.commit(at.top, 'more.txt', 'x\n')
     await at.approve(await at.handedIn('three.txt'))
-    const [letter, ...more] = await at.toPeople('main of web was moved')
-    expect([letter.body.includes(`git log ${landed}..${theirs}`), more]).toEqual([true, []])
-    const told = await at.app.events({ type: 'line.moved' })
-    expect(told.map(({ data }) => [data.target, data.from, data.to])[0]).toEqual(['main', landed, theirs])
-    expect(told).toHaveLength(2)
+    const told = (await at.app.events({ type: 'line.moved' })).map(({ data }) => [data.target, data.from, data.to])
+    expect(told).toEqual([
+      ['main', landed, theirs],
+      ['main', second, more],
+    ])
+    const letters: string[] = (await at.toPeople('main of web was moved')).map(({ body }: { body: string }) => body)
+    for (const [, from, to] of told) expect(letters.filter((body) => body.includes(`git log ${from}..${to}`))).toHaveLength(1)
+  })
+
+  test.for([false, true])(
+    '[ML25] before anything has landed is ignored or told, not taken in silently (with a remote: %s)',
+    async (remote) => {
+      const at = await ground()
+      if (remote) at.git(at.top, 'remote', 'add', 'origin', 'https://example.com/web')
+      const before = at.tip('main')
+      const work = await at.handedIn('one.txt')
+      const evil = at.evil('main')
+      at.git(work.path, 'update-ref', 'refs/remotes/origin/main', evil)
+      expect(await at.approve(work)).toMatchObject({ status: 'merged' })
+      expect(existsSync(join(at.top, 'evil.txt'))).toBe(remote)
+      const letters = (await at.toPeople('main of web was moved')).map(({ body }: { body: string }) => body)
+      expect(letters).toEqual(remote ? [expect.stringContaining(`git log ${before}..${evil}`)] : [])
+    },
+  )
+
+  test('[ML25] and that nothing lands on yet is told when it is looked at for the first time', async () => {
+    const at = await ground()
+    const first = await at.begun('one')
+    const evil = at.evil('main')
+    at.git(first.path, 'branch', 'release', evil)
+    await at.begun('two', { base_branch: 'release' })
+    const subject = 'The line of release of web begins'
+    expect(await at.toPeople(subject)).toMatchObject([{ body: expect.stringContaining(`git log ${evil}`) }])
+    await at.begun('three', { base_branch: 'release' })
+    expect([await at.toPeople(subject), await at.toPeople('The line of main of web begins')]).toMatchObject([[{}], []])
   })
 })
 
@@ -257,6 +288,7 @@ describe('what was shown', () => {
   test('[ML22] is what lands: work that began elsewhere waits until it is put on the line, and shown from there', async () => {
     const at = await ground()
     const main = at.tip('main')
+    await at.begun('zero')
     const evil = at.evil('main')
     // While somebody begins.
     at.git(at.top, 'checkout', '-q', '--detach')

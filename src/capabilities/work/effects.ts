@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { defineEffect, type EffectContext } from '../../kernel/effect.ts'
 import type { RunContext } from '../../kernel/tool.ts'
 import { GitRefusal, type NewPlace, type Rescue } from '../../ports/git.ts'
-import { landedOn } from './line.ts'
+import { beginLine, landedOn } from './line.ts'
 import { requireHere, workPlan, worktreePath } from './plan.ts'
 import { whoUses } from './rules.ts'
 import { WorkPlan } from './schema.ts'
@@ -16,10 +16,13 @@ const REFUSALS = 5
 /** For an effect that needs the worktree: makes it, or finds it made, and tells. */
 export async function makeWorktree(ctx: EffectContext, plan: WorkPlan): Promise<NewPlace & { head: string; from: string }> {
   const { repo, base: branch, base_from, strategy } = plan
-  const repoId = (await workStore(ctx.view).find(plan.work_id))?.repo_id
-  const line = async (of: string) => (repoId ? landedOn(ctx.view, repoId, of) : null)
+  const row = await workStore(ctx.view).find(plan.work_id)
+  const line = async (of: string) => (row ? landedOn(ctx.view, row.repo_id, of) : null)
+  const makeBranch = async () => {
+    if (base_from) await ctx.ports.git.branch({ repo, branch, base: base_from, strategy, line: await line(base_from) })
+  }
+  await (row ? beginLine(ctx, row, makeBranch) : makeBranch())
   const place = { ...placeFor(ctx, plan), line: await line(branch) }
-  if (base_from) await ctx.ports.git.branch({ repo, branch, base: base_from, strategy, line: await line(base_from) })
   const { base, head } = await ctx.ports.git.add(place)
   await ctx.report('work_made', { work_id: plan.work_id, path: place.path, host: ctx.ports.daemon.host, base_commit: base, head })
   return { ...place, head, from: base }

@@ -34,6 +34,7 @@ export const work = defineCapability({
 
 export { workInRepo } from './belongings.ts'
 export { makeWorktree, takeAway } from './effects.ts'
+export { askForHandedIn } from './handed-in.ts'
 export { askForLines } from './line.ts'
 export { isOurs, nameOf } from './names.ts'
 export {
@@ -44,6 +45,7 @@ export {
   placeOf,
   planWork,
   requireRepoThere,
+  wasWorkedIn,
   workOf,
   workPlan,
   worksOf,

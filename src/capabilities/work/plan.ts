@@ -87,6 +87,11 @@ export function worksOf(tx: Tx, tasks: string[]): Promise<WorkRow[]> {
   return workStore(tx).ofTasks(tasks)
 }
 
+/** Whether agents can have written to a repository. */
+export async function wasWorkedIn(tx: Tx, repo: string): Promise<boolean> {
+  return (await workStore(tx).firstIn(repo)) !== undefined
+}
+
 async function requireRepo(tx: Tx, row: WorkRow): Promise<RepoRow> {
   const repo = await projectStore(tx).repo(row.repo_id)
   if (!repo) throw new Error(`work ${row.id} has no repository`)

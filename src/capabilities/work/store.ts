@@ -66,6 +66,9 @@ export function workStore(tx: Tx) {
         .orderBy('works.id')
         .limit(limit)
         .execute(),
+    /** One that has, or had, a worktree. */
+    firstIn: (repo: string) =>
+      db.selectFrom('works').select('id').where('repo_id', '=', repo).where('path', 'is not', null).limit(1).executeTakeFirst(),
     madeIn: (repo: string, limit: number) =>
       db.selectFrom('works').selectAll().where('repo_id', '=', repo).where('state', '=', 'made').orderBy('id').limit(limit).execute(),
     insert: (row: WorkRow) => db.insertInto('works').values(row).execute(),

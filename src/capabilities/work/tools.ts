@@ -9,6 +9,7 @@ import { ProjectId, TaskId } from '../ids.ts'
 import { currentProject } from '../project/index.ts'
 import { fullView, handleOf, requireTask, type TaskRow, TaskView, taskStore, whereabouts } from '../task/index.ts'
 import { takeAway, undoWork } from './effects.ts'
+import { handedInOf } from './handed-in.ts'
 import { landedOn } from './line.ts'
 import { placeOf, workPlan } from './plan.ts'
 import { pullRequestOf } from './pull-request.ts'
@@ -22,15 +23,19 @@ const MOST_COLLECTED = 200
 const AT_ONCE = 4
 const UNDO_MS = 120_000
 const FilePath = text(1_000).describe('Below the worktree')
+const Latest = z.boolean().default(false).describe('Of work in REVIEW: its branch as it is now, with commits made after it was handed in')
+const Shown = z.string().nullable().describe('The commit that is shown: approve that one. null: the worktree as it is now')
 
 export const diff = defineTool({
   name: 'diff_get',
   title: 'Read the changes of a task',
-  description: 'What a task changed since it began, as a list of files and a patch. What is not committed too, unless it is in REVIEW.',
+  description:
+    'What a task changed since it began, as a list of files and a patch: with uncommitted changes; of a task in REVIEW, the commit that was handed in.',
   input: z.strictObject({
     task_id: TaskId,
     path: FilePath.optional(),
     max_bytes: z.int().min(100).max(MOST_BYTES).default(100_000).describe('Cut the patch there, at a whole line'),
+    latest: Latest,
   }),
   output: z.strictObject({
     task_id: TaskId,
@@ -39,26 +44,34 @@ export const diff = defineTool({
     files: z.array(FileChange),
     patch: z.string(),
     cut: z.boolean(),
+    commit: Shown,
+    moved_to: z.string().nullable().describe('Its branch was moved after it was handed in, and is there now; latest shows that'),
   }),
   example: { task_id: 'T-1' },
   impact: 'read',
   profile: 'viewer',
   async look(ctx, input) {
-    const found = await readable(ctx, input.task_id)
+    const found = await readable(ctx, input.task_id, input.latest)
     if ('body' in found) return found
-    const { row, place, from, committed } = found
+    const { row, place, from, at } = found
     const follows = (await landedOn(ctx.view, row.repo_id, row.base_branch)) ?? undefined
-    const asked = { from, follows, committed, path: input.path, bytes: input.max_bytes }
-    const { files, text: patch, cut } = await ctx.ports.git.diff(place, asked)
-    return { task_id: row.task_id, branch: row.branch, base_commit: from, files, patch, cut }
+    const asked = { from, follows, at, path: input.path, bytes: input.max_bytes }
+    const { files, text: patch, cut, commit, tip } = await ctx.ports.git.diff(place, asked)
+    const moved_to = at !== undefined && tip !== commit ? tip : null
+    return { task_id: row.task_id, branch: row.branch, base_commit: from, files, patch, cut, commit, moved_to }
   },
 })
 
 export const readFile = defineTool({
   name: 'file_read',
   title: 'Read a file of a task',
-  description: 'A file as it is in the worktree of a task now; of a task in REVIEW, as it is committed.',
-  input: z.strictObject({ task_id: TaskId, path: FilePath, max_bytes: z.int().min(1).max(MOST_BYTES).default(100_000) }),
+  description: 'A file as it is in the worktree of a task now; of a task in REVIEW, as it was handed in.',
+  input: z.strictObject({
+    task_id: TaskId,
+    path: FilePath,
+    max_bytes: z.int().min(1).max(MOST_BYTES).default(100_000),
+    latest: Latest,
+  }),
   output: z.strictObject({
     task_id: TaskId,
     path: z.string(),
@@ -66,17 +79,18 @@ export const readFile = defineTool({
     content: z.string(),
     size_bytes: z.int(),
     cut: z.boolean(),
+    commit: Shown,
   }),
   example: { task_id: 'T-1', path: 'README.md' },
   impact: 'read',
   profile: 'viewer',
   async look(ctx, input) {
-    const found = await readable(ctx, input.task_id)
+    const found = await readable(ctx, input.task_id, input.latest)
     if ('body' in found) return found
-    const { row, place, committed } = found
-    const file = (await ctx.ports.git.file(place, input.path, input.max_bytes, committed)) ?? noFile(input.path)
+    const { row, place, at } = found
+    const file = (await ctx.ports.git.file(place, input.path, input.max_bytes, at)) ?? noFile(input.path)
     const content = decoded(file.bytes, file.cut)
-    return { task_id: row.task_id, path: input.path, ...content, size_bytes: file.size, cut: file.cut }
+    return { task_id: row.task_id, path: input.path, ...content, size_bytes: file.size, cut: file.cut, commit: file.commit }
   },
 })
 
@@ -237,17 +251,21 @@ interface Readable {
   row: WorkRow
   place: Place
   from: string
-  committed: boolean
+  /** The commit, or the ref, to be read instead of the worktree. */
+  at?: string
 }
 
-async function readable(ctx: LookContext, taskId: string): Promise<Readable | Refusal> {
+async function readable(ctx: LookContext, taskId: string, latest = false): Promise<Readable | Refusal> {
   const { task, row } = await requireWork(ctx.view, taskId)
   const denied = await checkMayReadFiles(ctx.view, ctx.principal, task)
   if (denied) return denied
   const place = await placeOf(ctx, row)
-  // What is reviewed is what would be merged, whatever lies in the worktree beside it.
-  const committed = task.status === 'REVIEW'
-  return place && row.base_commit ? { row, place, from: row.base_commit, committed } : notMade(task)
+  if (!place || !row.base_commit) return notMade(task)
+  const found = { row, place, from: row.base_commit }
+  if (task.status !== 'REVIEW') return found
+  // What is reviewed is what would be merged, whatever lies in the worktree beside it. Its worker could move the branch and back.
+  const handedIn = latest ? null : await handedInOf(ctx.view, task.id)
+  return { ...found, at: handedIn ?? `refs/heads/${row.branch}` }
 }
 
 function notMade(task: TaskRow): Refusal {

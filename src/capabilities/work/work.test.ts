@@ -200,6 +200,32 @@ describe('what is in it', () => {
       )
   })
 
+  test('[W13] of work in review, the commit that was handed in, wherever its branch is moved', async ({ app, ground }) => {
+    const { task, path } = await ground.work()
+    const worker = await app.worker(task.id)
+    writeFileSync(join(path, 'b.txt'), 'bad\n')
+    ground.commit(path)
+    const bad = ground.git(path, 'rev-parse', 'HEAD')
+    await app.owner.call('task_move', { task_id: task.id, status: 'IN_PROGRESS' })
+    await worker.call('review_request', { summary: 'Done.' })
+    const shown = async (more = {}) => {
+      const { commit, moved_to, patch } = await app.owner.call('diff_get', { task_id: task.id, ...more })
+      const file = await app.owner.call('file_read', { task_id: task.id, path: 'b.txt', ...more })
+      return [/^\+(\w+)/m.exec(patch.slice(patch.indexOf('@@')))?.[1], commit, moved_to, file.content, file.commit]
+    }
+    expect(await shown()).toEqual(['bad', bad, null, 'bad\n', bad])
+    ground.git(path, 'reset', '-q', '--hard', 'HEAD~')
+    writeFileSync(join(path, 'b.txt'), 'good\n')
+    ground.commit(path)
+    const good = ground.git(path, 'rev-parse', 'HEAD')
+    expect(await shown()).toEqual(['bad', bad, good, 'bad\n', bad])
+    expect(await shown({ latest: true })).toEqual(['good', good, null, 'good\n', good])
+    expect(await app.owner.refused('merge_submit', { task_id: task.id, commit: bad })).toMatchObject({
+      code: 'CONFLICT',
+      next_arguments: { latest: true },
+    })
+  })
+
   test('[W5] files, as text where they are', async ({ app, ground }) => {
     const { task, path } = await ground.work()
     writeFileSync(join(path, 'pic'), Buffer.from([0, 255, 1]))

@@ -114,21 +114,22 @@ export class FakeGit implements Git {
   async diff(place: Place, request: DiffRequest): Promise<Diff> {
     checkRevision(request.from)
     const { checkout } = this.#at(place)
-    const there = request.committed ? undefined : checkout
-    const at = there ? this.repo.headAt(there) : this.#commit(head(place.branch))
+    const there = request.at === undefined ? checkout : undefined
+    const at = there ? this.repo.headAt(there) : this.#commit(request.at ?? head(place.branch))
     const followed = request.follows && this.repo.find(request.follows)
     const base = this.repo.filesOf((followed && this.repo.common(followed, at)) || this.#commit(request.from))
-    return diffOf(base, there?.files ?? this.repo.filesOf(at), request)
+    const shown = there ? { commit: null, tip: null } : { commit: at, tip: this.repo.find(head(place.branch)) ?? null }
+    return { ...diffOf(base, there?.files ?? this.repo.filesOf(at), request), ...shown }
   }
 
-  async file(place: Place, path: string, bytes: number, committed?: boolean): Promise<FileText | undefined> {
+  async file(place: Place, path: string, bytes: number, at?: string): Promise<FileText | undefined> {
     const { checkout } = this.#look(place)
-    const branch = this.repo.find(head(place.branch))
-    const files = committed ? (branch ? this.repo.filesOf(branch) : {}) : checkout?.files
+    const commit = at === undefined ? undefined : this.repo.find(at)
+    const files = at === undefined ? checkout?.files : commit ? this.repo.filesOf(commit) : undefined
     const text = files?.[path]
     if (text === undefined) return undefined
     const all = Buffer.from(text)
-    return { bytes: all.subarray(0, bytes), size: all.length, cut: all.length > bytes }
+    return { bytes: all.subarray(0, bytes), size: all.length, cut: all.length > bytes, commit: commit ?? null }
   }
 
   async rescue(place: Place, as: string) {
@@ -422,7 +423,7 @@ function ours(files: Files, onto: Files): Files {
   return Object.fromEntries([...others, ...Object.entries(onto).filter(isOurs)])
 }
 
-function diffOf(before: Files, after: Files, { path, bytes }: DiffRequest): Diff {
+function diffOf(before: Files, after: Files, { path, bytes }: DiffRequest): Pick<Diff, 'files' | 'text' | 'cut'> {
   const asked = differing(before, after).filter((one) => path === undefined || one === path || one.startsWith(`${path}/`))
   const lines = (text = '') => text.split('\n').slice(0, -1)
   const changes = asked.map((one) => {

@@ -59,7 +59,7 @@ function Entry({ entry }: { entry: Queued }) {
   )
 }
 
-function Answer({ entry: { task_id, handle } }: { entry: Queued }) {
+function Answer({ entry: { task_id, handle, commit } }: { entry: Queued }) {
   const [feedback, setFeedback] = useState('')
   const decide = useAction('review_decide', { said: ({ message }) => `${handle}: ${message}` })
   const pressed = decide.isPending ? decide.variables?.decision : undefined
@@ -79,7 +79,7 @@ function Answer({ entry: { task_id, handle } }: { entry: Queued }) {
           aria-label={`Approve and merge ${handle}`}
           busy={pressed === 'approve'}
           disabled={decide.isPending}
-          onClick={() => decide.mutate({ task_id, decision: 'approve' })}
+          onClick={() => decide.mutate({ task_id, decision: 'approve', commit: commit ?? undefined })}
         >
           Approve and merge
         </Button>

@@ -106,7 +106,7 @@ function Decide({ task, round, openTab }: Props & { round: Round | undefined }) 
     >
       <div className="card-body form">
         {round ? <HandedIn round={round} /> : <p className="muted">It was moved to Review without a summary.</p>}
-        {may('review_decide') && <Answer task={task} openTab={openTab} />}
+        {may('review_decide') && <Answer task={task} round={round} openTab={openTab} />}
       </div>
     </Card>
   )
@@ -171,7 +171,7 @@ function GiveUp({ task, disabled }: { task: TaskOnPage; disabled: boolean }) {
   )
 }
 
-function Answer({ task, openTab }: Props) {
+function Answer({ task, round, openTab }: Props & { round: Round | undefined }) {
   const draft = useDraft(task.id)
   const feedback = feedbackOf(draft)
   const back = useSendBack(task)
@@ -199,7 +199,7 @@ function Answer({ task, openTab }: Props) {
           icon={Check}
           busy={approve.isPending}
           disabled={busy}
-          onClick={() => approve.mutate({ task_id: task.id })}
+          onClick={() => approve.mutate({ task_id: task.id, commit: round?.handed_in ?? undefined })}
         >
           Approve
         </Button>

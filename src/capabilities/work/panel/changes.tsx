@@ -25,7 +25,8 @@ const STATUS: Record<string, { word: string; tone: Tone }> = {
 
 /** What the task changed since it began, committed or not. */
 export function Changes({ task }: { task: TaskOnPage }) {
-  const diff = useDiff(task.id)
+  const [latest, setLatest] = useState(false)
+  const diff = useDiff(task.id, { latest })
   const commented = useMayComment(task)
   return (
     <Card
@@ -37,6 +38,22 @@ export function Changes({ task }: { task: TaskOnPage }) {
         </Button>
       }
     >
+      {diff.data?.moved_to && (
+        <p className="refused">
+          This is what was handed in. Its branch was moved since, to <span className="mono">{diff.data.moved_to.slice(0, 10)}</span>.{' '}
+          <button type="button" className="as-link" onClick={() => setLatest(true)}>
+            Show that
+          </button>
+        </p>
+      )}
+      {latest && task.status === 'REVIEW' && diff.data?.commit && (
+        <p className="refused">
+          This is <span className="mono">{diff.data.commit.slice(0, 10)}</span>, where its branch is now.{' '}
+          <button type="button" className="as-link" onClick={() => setLatest(false)}>
+            Show what was handed in
+          </button>
+        </p>
+      )}
       {diff.error && !diff.data ? (
         <Empty icon={GitCompareArrows} title={diff.error.message}>
           {diff.error.body.hint && <p>{diff.error.body.hint}</p>}
@@ -48,7 +65,7 @@ export function Changes({ task }: { task: TaskOnPage }) {
               <ul className="files">
                 {found.files.map((file) => (
                   <li key={file.path}>
-                    <FileView task={task.id} diff={found} file={file} commented={commented} />
+                    <FileView task={task.id} diff={found} file={file} commented={commented} latest={latest} />
                   </li>
                 ))}
               </ul>
@@ -101,6 +118,7 @@ interface FileProps {
   file: Change
   /** Whether somebody may say a word on each line. */
   commented: boolean
+  latest: boolean
 }
 
 /** Open when it is small, and one of few, or has a comment; as somebody left it after that. */
@@ -130,9 +148,9 @@ function FileView({ file, ...of }: FileProps) {
 }
 
 /** From what was read already; a file that is not in it, or only half, is read by itself. */
-function Patch({ task, diff, file, commented }: FileProps) {
+function Patch({ task, diff, file, commented, latest }: FileProps) {
   const known = useMemo(() => partOf(diff, file), [diff, file])
-  const alone = useDiff(task, file.path, known === undefined)
+  const alone = useDiff(task, { path: file.path, latest, enabled: known === undefined })
   const part = known ?? alone.data?.patch
   const lines = useMemo(() => linesOf(part ?? ''), [part])
   if (part === undefined) return alone.error ? <p className="patch-note">{alone.error.message}</p> : <Skeleton lines={2} />
