@@ -83,7 +83,8 @@ async function start(place: Place, spec: RunSpec, options: RunnerOptions, { isol
     const socket = socketIn(options)
     const env = agentEnvironment(place.run, options.env, spec)
     const kept = { isolation, around: around({ folder: place.folder, cwd, needs: needsOf(spec, env) }) }
-    const whole = { run: place.run, socket, argv, cwd, env, stdin, wallClockMs, outputBytes, graceMs, ...kept }
+    const secret = randomBytes(32).toString('hex')
+    const whole = { run: place.run, socket, secret, argv, cwd, env, stdin, wallClockMs, outputBytes, graceMs, ...kept }
     await launchRunner(place.folder, options.entry, whole, runnerEnvironment(options.env))
   }
   return startedOf(recordOf(place))
@@ -154,7 +155,7 @@ async function send(place: Place, input: Input): Promise<boolean> {
   for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
     const { state } = await lookAt(place)
     if (state !== 'running') return false
-    const line = await callRunner(recordOf(place).socket, place.run, () => {})
+    const line = await callRunner(recordOf(place), place.run, () => {})
     const taken = await line?.send(input).finally(() => line.close())
     if (taken !== undefined) return taken
   }

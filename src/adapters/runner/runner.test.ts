@@ -16,6 +16,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
+import { createConnection, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
@@ -410,6 +411,62 @@ describe('what we did not start', () => {
     expect(await processAt(other.pid as number)).toBeDefined()
     other.kill('SIGKILL')
     await once(other, 'exit')
+  })
+})
+
+describe('the socket of a runner', () => {
+  const recordIn = (run: string) =>
+    JSON.parse(readFileSync(join(folderOf(run), 'runner.json'), 'utf8')) as { socket: string; secret: string }
+  const INPUTS = [
+    { seq: 1, data: 'INJECTED\n' },
+    { seq: 2, signal: 'SIGTERM' },
+  ]
+
+  test.each<[string, (other: string) => object[]]>([
+    ['no secret', () => []],
+    ['a wrong one', () => [{ secret: 'x'.repeat(64) }]],
+    ['one that is no text', () => [{ secret: null }]],
+    ['that of another run', (other) => [{ secret: other }]],
+  ])('[R16] hears and takes nothing with %s', async (_, hello) => {
+    const [run, other] = [newRun(), newRun()]
+    for (const one of [run, other]) await daemon().start(one, { ...PLAIN, argv: ['cat'], stdin: 'open' })
+    const client = createConnection(recordIn(run).socket)
+    client.write([...hello(recordIn(other).secret), ...INPUTS].map((line) => `${JSON.stringify(line)}\n`).join(''))
+    expect(await text(client).catch((error) => error.code)).toMatch(/^(ECONNRESET)?$/)
+    expect(await daemon().send(run, { seq: 1, data: 'ours\n', close: true })).toBe(true)
+    expect(await told(daemon(), run)).toMatchObject({ out: 'ours\n', in: 'ours\n', exit: { reason: 'exited', code: 0 } })
+  })
+
+  test('[R16] an endless first line is cut off', async () => {
+    const run = newRun()
+    await daemon().start(run, { ...PLAIN, argv: ['cat'], stdin: 'open' })
+    const client = createConnection(recordIn(run).socket)
+    client.on('error', () => {})
+    client.write('x'.repeat(2_000))
+    await once(client, 'close')
+  })
+
+  test('[R16] one that an older version started, without a secret, is reached as before', async () => {
+    const path = join(base, 's', 'older.sock')
+    const got: string[] = []
+    const older = createServer((client) => {
+      client.write(`${JSON.stringify({ run, size: 0 })}\n`)
+      client.on('data', (bytes) => {
+        got.push(String(bytes))
+        client.write('{"ack":7,"taken":true}\n')
+      })
+    }).listen(path)
+    onTestFinished(() => void older.close())
+    await once(older, 'listening')
+    const process = spawn('sleep', ['1000'], { stdio: 'ignore' })
+    await once(process, 'spawn')
+    const pid = process.pid as number
+    const run = newRun()
+    onTestFinished(() => void process.kill('SIGKILL'))
+    const record = { pid, started: (await processAt(pid))?.started, boot: await bootId(), socket: path }
+    writeFileSync(join(await daemon().folder(run), 'runner.json'), JSON.stringify(record))
+    expect(await daemon().send(run, { seq: 7, data: 'x' })).toBe(true)
+    expect(got).toEqual(['{"seq":7,"data":"x"}\n'])
   })
 })
 
