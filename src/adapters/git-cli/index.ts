@@ -21,11 +21,11 @@ import {
   scratchUnder,
 } from './names.ts'
 import { Packs } from './packs.ts'
-import { checkOut, foreign, freePlace, linkAgain, register, state, sweep, takeAway } from './place.ts'
+import { checkOut, foreign, freePlace, linkAgain, lockAll, register, state, sweep, takeAway } from './place.ts'
 import { rebase } from './rebase.ts'
 import { commitAt, find, inspect, openRepo } from './repo.ts'
 import { rescue, rescues, restore } from './rescue.ts'
-import { opener } from './run.ts'
+import { opener, type Repo } from './run.ts'
 import { dropScratch, type Scratch, scratch } from './scratch.ts'
 import { alone, Turns } from './turns.ts'
 
@@ -65,6 +65,12 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
     if (state === 'missing' || !admin) throw new GitRefusal('missing', `There is no worktree at ${place.path}.`)
     return admin
   }
+  const locked = new Set<string>()
+  const lockOnce = async (repo: Repo) => {
+    if (locked.has(repo.common)) return
+    await lockAll(repo, root)
+    locked.add(repo.common)
+  }
   const inScratch = async <T>(repo: string, name: string, work: (it: Scratch) => Promise<T>): Promise<T> => {
     const path = scratchUnder(root, repo, name)
     return turns.take(path, async () => {
@@ -84,6 +90,7 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
     },
     add: (place) =>
       at(place, async (repo) => {
+        await lockOnce(repo)
         const base = await alone(turns, repo.common, lockWaitMs, () => register(open, repo, place, lockWaitMs))
         return { base, head: await checkOut(open, repo, place, lockWaitMs) }
       }),
@@ -164,6 +171,7 @@ export function createGit({ worktrees, env = process.env, lockWaitMs = LOCK_WAIT
     },
     scratch: (repo, name, commit) =>
       inScratch(repo, name, async (it) => {
+        await lockOnce(it.repo)
         await scratch(it, checkCommit(commit))
         return { path: it.path }
       }),

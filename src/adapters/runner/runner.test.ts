@@ -49,7 +49,7 @@ function daemon(options: Partial<RunnerOptions> = {}): Runner {
     entry: ENTRY,
     privateFolder: ensurePrivateFolder,
     env,
-    hidden: { home, worktrees: join(home, 'worktrees') },
+    hidden: { home },
     ...options,
   })
 }
@@ -302,23 +302,29 @@ describe.skipIf(!hasNamespaces)('in a namespace, which this machine has', () => 
     expect(running(unmarked)).toBe(false)
   })
 
-  test("[R15] of the daemon's folder an agent sees its own run and the worktrees, by whatever way it looks", async () => {
-    const home = mkdtempSync(join(base, 'home-'))
-    const [worktrees, cwd] = [join(home, 'worktrees'), join(home, 'worktrees', 'web', 'task')]
-    mkdirSync(cwd, { recursive: true })
-    writeFileSync(join(home, 'owner.token'), 'verysecret')
-    writeFileSync(join(home, 'daemon.json'), '{"socket":"/s"}')
+  /** A daemon's folder with two worktrees, reached by a link. */
+  function covered() {
+    const real = mkdtempSync(join(base, 'home-'))
+    const home = `${real}-link`
+    symlinkSync(real, home)
+    const [cwd, others] = [join(real, 'worktrees', 'web', 'task'), join(real, 'worktrees', 'web', 'other')]
+    for (const path of [cwd, others]) mkdirSync(path, { recursive: true })
+    for (const path of [join(real, 'owner.token'), join(others, 'secret.txt')]) writeFileSync(path, 'verysecret')
+    writeFileSync(join(real, 'daemon.json'), '{"socket":"/s"}')
     writeFileSync(join(cwd, 'a.txt'), 'code\n')
-    const runner = daemon({ folder: join(home, 'runs'), hidden: { home, worktrees } })
+    return { home, real, cwd, others, runner: daemon({ folder: join(home, 'runs'), hidden: { home } }) }
+  }
+
+  test("[R15] of the daemon's folder an agent sees its own run and worktree, by whatever way it looks", async () => {
+    const { home, real, cwd, others, runner } = covered()
     const [run, other] = [newRun(), newRun()]
     for (const one of [run, other]) await runner.keep(one, 'token', () => `verysecret of ${one}`)
+    const secrets = `${home}/owner.token ${real}/owner.token ../../../owner.token ${home}/runs/${other}/token ${others}/secret.txt ../other/secret.txt`
     const lines = [
-      `cat ${home}/owner.token ../../../owner.token ${home}/runs/${other}/token`,
-      `umount -l ${home}; unshare --user --map-root-user --mount sh -c 'umount -l ${home}; cat ${home}/owner.token ../../../owner.token'`,
-      `touch ${home}/x; exec 2>&1; cat a.txt; echo mine > b.txt; pwd; ls ${home} ${home}/runs; cat ${home}/daemon.json ${home}/runs/${run}/token`,
+      `cat ${secrets}; echo theirs > ${others}/new.txt; rm -r ${others}`,
+      `touch ${home}/x; exec 2>&1; cat a.txt; echo mine > b.txt; pwd; ls ${home} ${home}/runs ${home}/worktrees/web; cat ${home}/daemon.json ${home}/runs/${run}/token`,
     ]
-    // Root may take the cover away again: it is in no sandbox.
-    await runner.start(run, script(lines.filter((line) => process.getuid?.() !== 0 || !line.startsWith('umount')).join('\n'), { cwd }))
+    await runner.start(run, script(lines.join('\n'), { cwd }))
     const { out, exit } = await told(runner, run)
     expect(out.split('\n')).toEqual([
       'code',
@@ -330,12 +336,52 @@ describe.skipIf(!hasNamespaces)('in a namespace, which this machine has', () => 
       '',
       `${home}/runs:`,
       run,
+      '',
+      `${home}/worktrees/web:`,
+      'task',
       `{"socket":"/s"}verysecret of ${run}`,
     ])
     expect(exit).toMatchObject({ code: 0 })
     expect(readFileSync(join(cwd, 'b.txt'), 'utf8')).toBe('mine\n')
     expect(existsSync(join(home, 'x'))).toBe(false)
+    expect(readdirSync(others)).toEqual(['secret.txt'])
     expect(readFileSync(join(home, 'owner.token'), 'utf8')).toBe('verysecret')
+  })
+
+  test('[R15] nobody takes the cover away, not even root', async () => {
+    const { home, real, cwd, runner } = covered()
+    const run = newRun()
+    const away = `umount -l ${real}; umount -l ${home}; cat ${home}/owner.token ../../../owner.token`
+    const ways = [
+      away,
+      `unshare --user --map-root-user --mount sh -c '${away}'`,
+      `unshare --mount sh -c '${away}'`,
+      `nsenter -t 1 -m sh -c '${away}'`,
+    ]
+    await runner.start(run, script(`${ways.join('\n')}\nid -u`, { cwd }))
+    expect(await told(runner, run)).toMatchObject({ out: `${process.getuid?.()}\n`, exit: { code: 0 } })
+    expect(await runner.exposed()).toBeUndefined()
+  })
+
+  test('[R15] the sockets of other runs are not to be seen', async () => {
+    const [run, other] = [newRun(), newRun()]
+    await daemon().start(other, { ...PLAIN, argv: ['cat'], stdin: 'open' })
+    expect(readdirSync(join(base, 's')).length).toBeGreaterThan(0)
+    await daemon().start(run, script(`ls -A ${join(base, 's')}; touch ${join(base, 's', 'mine')}`, { repo: home }))
+    expect(await told(daemon(), run)).toMatchObject({ out: '', exit: { code: 0 } })
+    expect(existsSync(join(base, 's', 'mine'))).toBe(false)
+  })
+
+  test.runIf(process.getuid?.() === 0)('[R17] where root would keep the power over mounts, it is said that nothing is hidden', async () => {
+    const bin = mkdtempSync(join(base, 'bin-'))
+    for (const name of ['unshare', 'mount', 'mkdir', 'mkfifo'])
+      symlinkSync(
+        execFileSync('sh', ['-c', `command -v ${name}`])
+          .toString()
+          .trim(),
+        join(bin, name),
+      )
+    expect(await daemon({ env: { PATH: bin } }).exposed()).toMatch(/^Agents can read the owner token.*setpriv/)
   })
 
   test('[R9] a signal that comes before the agent is in its namespace waits for it', async () => {
@@ -468,6 +514,10 @@ describe('the socket of a runner', () => {
     expect(await daemon().send(run, { seq: 7, data: 'x' })).toBe(true)
     expect(got).toEqual(['{"seq":7,"data":"x"}\n'])
   })
+})
+
+test('[R17] without a namespace it is said that nothing is hidden', async () => {
+  expect(await daemon({ isolation: 'marker' }).exposed()).toMatch(/^Agents can read the owner token/)
 })
 
 describe('limits', () => {
