@@ -74,6 +74,8 @@ export async function serve(config: Config, { harnesses, build } = ownParts()): 
     pino.destination({ dest: 2, sync: true }),
   )
   const socketAt = socketPath(home, process.env)
+  // Apart from the daemon's own, which agents call: in these one could type into the agents and terminals of others.
+  const sockets = join(dirname(socketAt), 'own')
   const listening = promised<string>()
   const metrics = new Metrics(capabilities.flatMap((c) => c.tools.map((tool) => tool.name)))
   const app = await createApp({
@@ -88,14 +90,14 @@ export async function serve(config: Config, { harnesses, build } = ownParts()): 
       harnesses,
       interactives,
       notifier: createNotifier(process.env),
-      terminal: createTerminal({ sockets: dirname(socketAt), privateFolder: ensurePrivateFolder, env: process.env }),
+      terminal: createTerminal({ sockets, olderSockets: dirname(socketAt), privateFolder: ensurePrivateFolder, env: process.env }),
       runner: createRunner({
         folder: join(home, 'runs'),
-        sockets: dirname(socketAt),
+        sockets,
         entry: fileURLToPath(new URL('runner.js', build)),
         privateFolder: ensurePrivateFolder,
         env: process.env,
-        hidden: { home, worktrees: join(home, 'worktrees') },
+        hidden: { home },
       }),
     },
     hostName: `${hostname()}:${home}`,

@@ -47,7 +47,9 @@ export function strangeValuesIn(path: string, values: KnownValues): string[] {
   const connection = new Connection(path, { readOnly: true })
   try {
     const has = connection.raw.prepare('SELECT count(*) AS n FROM pragma_table_info(?) WHERE name = ?')
-    const looks = looksForStrangeValues(values).filter(({ table, column }) => Number(has.get(table, column)?.n) > 0)
+    const looks = looksForStrangeValues(values, (name) => `NOT json_valid(${name})`).filter(
+      ({ table, column }) => Number(has.get(table, column)?.n) > 0,
+    )
     return looks.flatMap(({ sql, problems }) => problems(connection.raw.prepare(sql).all()))
   } finally {
     connection.close()

@@ -1,4 +1,5 @@
-import type { KnownValues } from '../kernel/capability.ts'
+import { JSON_TEXT, type KnownValues } from '../kernel/capability.ts'
+import { redactText } from '../kernel/redact.ts'
 import type { NamedMigrations } from './migrate.ts'
 
 interface Look {
@@ -11,15 +12,18 @@ interface Look {
 }
 
 const MOST_VALUES = 20
+const MOST_SHOWN = 80
 
 export function knownValues(sets: NamedMigrations[]): KnownValues {
   return Object.assign({}, ...sets.map(({ values }) => values ?? {}))
 }
 
-/** One for each column of which all values are known. */
-export function looksForStrangeValues(values: KnownValues): Look[] {
+/** One for each column of which something is known. `notJson`: the test for a text that may be no JSON. */
+export function looksForStrangeValues(values: KnownValues, notJson: (column: string) => string): Look[] {
   return Object.entries(values).flatMap(([table, columns]) =>
-    Object.entries(columns).map(([column, known]) => lookInto(table, column, known)),
+    Object.entries(columns).map(([column, known]) =>
+      known === JSON_TEXT ? lookIntoJson(table, column, notJson(column)) : lookInto(table, column, known),
+    ),
   )
 }
 
@@ -30,9 +34,38 @@ function lookInto(table: string, column: string, known: readonly string[]): Look
     column,
     sql: `SELECT ${column} AS value, count(*) AS n FROM ${table} WHERE ${column} NOT IN (${list}) GROUP BY ${column} ORDER BY ${column} LIMIT ${MOST_VALUES}`,
     problems: (rows) =>
-      rows.map(({ value, n }) => {
-        const many = Number(n) === 1 ? '1 row has' : `${Number(n)} rows have`
-        return `${table}.${column}: ${many} ${JSON.stringify(value)}, which this Signalbox does not know; it knows ${known.join(', ')}`
-      }),
+      rows.map(
+        ({ value, n }) =>
+          `${table}.${column}: ${many(n)} ${JSON.stringify(value)}, which this Signalbox does not know; it knows ${known.join(', ')}`,
+      ),
+  }
+}
+
+function lookIntoJson(table: string, column: string, notJson: string): Look {
+  return {
+    table,
+    column,
+    sql: `SELECT ${column} AS value, count(*) AS n FROM ${table} WHERE ${notJson} GROUP BY ${column} ORDER BY ${column}`,
+    problems: (rows) =>
+      rows
+        .filter(({ value }) => !isJson(String(value)))
+        .slice(0, MOST_VALUES)
+        .map(
+          ({ value, n }) =>
+            `${table}.${column}: ${many(n)} ${JSON.stringify(redactText(String(value)).slice(0, MOST_SHOWN))}, which is no JSON`,
+        ),
+  }
+}
+
+function many(n: unknown): string {
+  return Number(n) === 1 ? '1 row has' : `${Number(n)} rows have`
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
   }
 }

@@ -54,13 +54,15 @@ export interface Prompt {
   text(principal: Principal): string
 }
 
-export type KnownValues = Record<string, Record<string, readonly string[]>>
+/** By table and column: every value that there is, or that each is JSON. */
+export type KnownValues = Record<string, Record<string, readonly string[] | typeof JSON_TEXT>>
+export const JSON_TEXT = 'json'
 
 export interface Capability {
   name: string
   tools: Tool[]
   migrations?: Migration[]
-  /** By table and column: every value that the program knows. A check looks for others; a migration keeps them out. */
+  /** What the program knows of the values in its columns. A check looks for others; a migration keeps those of closed sets out. */
   values?: KnownValues
   things?: Thing[]
   events?: EventType[]

@@ -15,7 +15,7 @@ import type { Settings } from './settings.ts'
 import type { Storage, Tx } from './storage.ts'
 import { canonicalJson, checkText, storable } from './text.ts'
 import { IDEMPOTENCY_KEY, type LookContext, type Ports, type RunContext, type Tool, type WatchContext } from './tool.ts'
-import { UNREADABLE, withoutUnreadable } from './unreadable.ts'
+import { strangeValues, UNREADABLE, unreadable, withoutUnreadable } from './unreadable.ts'
 
 /** What the kernel takes from the machine, so that it stays pure. */
 export interface Host {
@@ -486,6 +486,8 @@ export class Kernel {
     if (result.success) return result.data
     const rest = UNREADABLE in tool.output.shape ? tool.output.safeParse(withoutUnreadable(value, result.error)) : result
     if (rest.success) return rest.data
+    const strange = tool.look && strangeValues(value, result.error)
+    if (strange) throw unreadable(strange)
     throw new Error(`${tool.name} broke its own output schema: ${result.error.message}`)
   }
 

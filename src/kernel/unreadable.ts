@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { type Refusal, refuse } from './error.ts'
 
 /** How the answer of a list names the rows that it leaves out. */
 export const UNREADABLE = 'unreadable'
@@ -29,6 +30,46 @@ export function withoutUnreadable(value: unknown, { issues }: z.ZodError): Recor
   return {
     ...(without(value, new Set(bad.keys()), '') as object),
     [UNREADABLE]: [...bad.values()].map(({ what }) => what).slice(0, MOST_SHOWN),
+  }
+}
+
+/**
+ * What is wrong with an answer about one thing whose row holds values that nobody knows. Undefined: something else is wrong, and that is a
+ * defect of ours.
+ */
+export function strangeValues(value: unknown, { issues }: z.ZodError): string | undefined {
+  const own = issues.filter(({ path }) => !path.some((step) => typeof step === 'number'))
+  const strange = own.every(({ code, path }) => code === 'invalid_value' || reach(value, path) instanceof NotJson)
+  return own.length > 0 && strange ? own.map(({ path }) => `${path.join('.')} is ${shown(reach(value, path))}`).join('; ') : undefined
+}
+
+export function unreadable(strange: string): Refusal {
+  return refuse('CONFLICT', `It cannot be read, since its row holds a value that nobody knows: ${strange.slice(0, 500)}.`, {
+    hint: 'If a newer Signalbox wrote it, update this one. Otherwise system_health with deep, or `signalbox db check`, names such rows; put them right.',
+    next_tool: 'system_health',
+    next_arguments: { deep: true },
+  })
+}
+
+/** Fits no schema, so that its row alone is unreadable. */
+class NotJson {
+  readonly #text: string
+
+  constructor(text: string) {
+    this.#text = text
+  }
+
+  toJSON(): string {
+    return this.#text
+  }
+}
+
+/** What a column of JSON holds. Text that cannot be read makes the row unreadable, not the call. */
+export function fromJson<T, R = T>(text: string, read: (value: T) => R = (value) => value as unknown as R): R {
+  try {
+    return read(JSON.parse(text) as T)
+  } catch {
+    return new NotJson(text) as R
   }
 }
 

@@ -9,6 +9,8 @@ export interface Runner {
   keep(run: string, name: string, make: () => string): Promise<string>
   /** Resolves when the runner has written down who it is, also when an earlier attempt started it. */
   start(run: string, spec: RunSpec): Promise<Started>
+  /** Why agents here can read what should be hidden from them. Undefined where it is hidden. */
+  exposed(): Promise<string | undefined>
   look(run: string): Promise<RunnerState>
   /**
    * From that offset to the end of the run, waiting for more in between. The last batch has the exit; a lost runner has one too. Throws

@@ -28,8 +28,8 @@ async function main(folder: string): Promise<void> {
   const desk = createDesk()
   let spool: Spool | undefined
   // Before the record, so that whoever finds the record can connect.
-  const line = await listen(spec.socket, { run: spec.run, size: () => spool?.size ?? 0 }, desk.take)
-  if (await claimRun(folder, spec.socket)) {
+  const line = await listen(spec.socket, { run: spec.run, secret: spec.secret, size: () => spool?.size ?? 0 }, desk.take)
+  if (await claimRun(folder, spec)) {
     const exit = reserve(join(folder, EXIT))
     spool = createSpool(join(folder, SPOOL))
     sayReady()

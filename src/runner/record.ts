@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { claim, readJson } from './files.ts'
-import { RECORD } from './spec.ts'
+import { RECORD, type Spec } from './spec.ts'
 import { bootId, isThere, processAt } from './system.ts'
 
 /** Who runs a run. The process and the boot may be long gone: see `livesStill`. */
@@ -9,6 +9,8 @@ export interface RunnerRecord {
   started: string
   boot: string
   socket: string
+  /** Absent where a version that knew none started it. */
+  secret?: string
 }
 
 export function readRecord(folder: string): RunnerRecord | undefined {
@@ -16,10 +18,10 @@ export function readRecord(folder: string): RunnerRecord | undefined {
 }
 
 /** False when the run has its runner already: two starts of one run are one. */
-export async function claimRun(folder: string, socket: string): Promise<boolean> {
+export async function claimRun(folder: string, { socket, secret }: Pick<Spec, 'socket' | 'secret'>): Promise<boolean> {
   const self = await processAt(process.pid)
   if (!self) throw new Error('the system does not say when this process was started')
-  const record: RunnerRecord = { pid: self.pid, started: self.started, boot: await bootId(), socket }
+  const record: RunnerRecord = { pid: self.pid, started: self.started, boot: await bootId(), socket, secret }
   return claim(join(folder, RECORD), JSON.stringify(record))
 }
 

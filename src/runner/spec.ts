@@ -2,6 +2,8 @@
 export interface Spec {
   run: string
   socket: string
+  /** Whoever connects to that socket has to say it first. In the record, for the daemon after this one. */
+  secret: string
   argv: [string, ...string[]]
   cwd: string
   env: Record<string, string>

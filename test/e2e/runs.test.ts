@@ -121,6 +121,24 @@ describe('an agent at work', () => {
     expect(await site.over(job)).toMatchObject({ state: 'succeeded' })
   })
 
+  test.skipIf(!hasNamespaces)('[E66] has its own worktree and no other, and its git forgets none of the others', async () => {
+    const first = await site.begin([DONE])
+    await site.over(first.job)
+    const other = (await site.daemon.call('work_get', { task_id: first.task })).work.path as string
+    const git = (...argv: string[]) => ({ run: { argv: ['git', ...argv] } })
+    const second = await site.begin([
+      { run: { argv: ['test', '-e', join(other, 'a.txt')], expect_code: 1 } },
+      { run: { argv: ['sh', '-c', '! umount -l "$0"', site.daemon.home] } },
+      git('worktree', 'prune', '--expire=now'),
+      git('-c', 'gc.worktreePruneExpire=now', 'gc', '--quiet'),
+      git('status'),
+      DONE,
+    ])
+    expect(await site.over(second.job)).toMatchObject({ state: 'succeeded' })
+    expect(spawnSync('git', ['status', '--porcelain'], { cwd: other })).toMatchObject({ status: 0 })
+    expect(spawnSync('git', ['worktree', 'list'], { cwd: site.repo }).stdout.toString()).toContain(other)
+  })
+
   test('[E61] a message arrives in the middle of its work, once', async () => {
     const { task, job } = await site.begin([
       { say: 'READY' },

@@ -213,7 +213,7 @@ describe('a place is made', () => {
     rmSync(place.path, { recursive: true })
     mkdirSync(place.path)
     expect(await ground.git.add(place)).toEqual({ base: place.from, head })
-    ground.run('worktree', 'remove', place.path)
+    ground.run('worktree', 'remove', '--force', '--force', place.path)
     expect(await ground.git.add(place)).toEqual({ base: place.from, head })
   })
 
@@ -256,6 +256,17 @@ describe('a place is made', () => {
     await ground.git.remove(place, 'T-1')
     expect(ground.run('worktree', 'list')).toContain(away)
   })
+})
+
+test('[G18] whoever does not see a place does not prune it', async ({ ground }) => {
+  const places = [await ground.made('task-1'), await ground.made('task-2')]
+  const admins = places.map(({ path }) => ground.in(path, 'rev-parse', '--absolute-git-dir'))
+  // As an older version made it.
+  rmSync(join(admins[0] as string, 'locked'))
+  await ground.another().add(places[1] as NewPlace)
+  for (const { path } of places) renameSync(path, `${path}-hidden`)
+  ground.run('worktree', 'prune', '--expire=now')
+  expect(admins.map((admin) => existsSync(admin))).toEqual([true, true])
 })
 
 describe('cut off after any step that writes', () => {

@@ -21,11 +21,11 @@ import {
   scratchUnder,
 } from './names.ts'
 import { Packs } from './packs.ts'
-import { checkOut, foreign, freePlace, linkAgain, register, removeLink, state, sweep, takeAway } from './place.ts'
+import { checkOut, foreign, freePlace, linkAgain, lockAll, register, removeLink, state, sweep, takeAway } from './place.ts'
 import { rebase } from './rebase.ts'
 import { commitAt, find, inspect, openRepo } from './repo.ts'
 import { rescue, rescues, restore } from './rescue.ts'
-import { opener } from './run.ts'
+import { opener, type Repo } from './run.ts'
 import { dropScratch, type Scratch, scratch } from './scratch.ts'
 import { Watch } from './stuck.ts'
 import { alone, Turns } from './turns.ts'
@@ -76,6 +76,12 @@ export function createGit({
     if (state === 'missing' || !admin) throw new GitRefusal('missing', `There is no worktree at ${place.path}.`)
     return admin
   }
+  const locked = new Set<string>()
+  const lockOnce = async (repo: Repo) => {
+    if (locked.has(repo.common)) return
+    await lockAll(repo, root)
+    locked.add(repo.common)
+  }
   const inScratch = async <T>(repo: string, name: string, work: (it: Scratch) => Promise<T>): Promise<T> => {
     const path = scratchUnder(root, repo, name)
     return turns.take(path, async () => {
@@ -96,6 +102,7 @@ export function createGit({
     },
     add: (place) =>
       at(place, async (repo) => {
+        await lockOnce(repo)
         const base = await alone(turns, repo, lockWaitMs, () => register(open, repo, place, lockWaitMs))
         return { base, head: await checkOut(open, repo, place, lockWaitMs) }
       }),
@@ -174,6 +181,7 @@ export function createGit({
     },
     scratch: (repo, name, commit) =>
       inScratch(repo, name, async (it) => {
+        await lockOnce(it.repo)
         await scratch(it, checkCommit(commit))
         return { path: it.path }
       }),

@@ -1079,7 +1079,7 @@ describe('a scratch checkout', () => {
         rmSync(path, { recursive: true })
         mkdirSync(path)
       },
-      () => ground.run('worktree', 'remove', '--force', path),
+      () => ground.run('worktree', 'remove', '--force', '--force', path),
       () => {
         for (const [flag, name] of [
           ['--skip-worktree', 'a.txt'],
@@ -1103,7 +1103,6 @@ describe('a scratch checkout', () => {
         symlinkSync(ground.top, path)
       },
       () => {
-        ground.run('worktree', 'lock', path)
         rmSync(join(path, '.git'))
         chmodSync(path, 0)
       },

@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { constants } from 'node:fs'
 import { lstat, mkdir, readdir, rename, rm, rmdir, writeFile } from 'node:fs/promises'
-import { basename, dirname, join, resolve } from 'node:path'
+import { basename, dirname, join, resolve, sep } from 'node:path'
 import { GitRefusal, type NewPlace, type Place, type Rescue, type WorkState } from '../../ports/git.ts'
 import { exists } from './files.ts'
 import { checkedOutBeside, headsOf } from './heads.ts'
@@ -41,10 +41,23 @@ const ATTEMPTS = 20
 export async function addWorktree(repo: Repo, path: string, how: string[], commitish: string): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     await mkdir(join(repo.common, 'worktrees'), { recursive: true })
-    const { failed } = await repo.tried(['worktree', 'add', '--quiet', ...how, '--', path, commitish])
+    const { failed } = await repo.tried(['worktree', 'add', '--quiet', '--lock', ...how, '--', path, commitish])
     if (failed === undefined) return linkToRepository(repo, path)
     if (attempt === ATTEMPTS || !PRUNED_MEANWHILE.test(failed)) throw new GitRefusal('failed', `git worktree add in ${repo.cwd}: ${failed}`)
   }
+}
+
+/**
+ * An agent sees no worktree but its own: to its git the others are missing, and its `worktree prune` would forget them. New ones are made
+ * locked; this is for those of an older version.
+ */
+export async function lockAll(repo: Repo, root: string): Promise<void> {
+  for (const { path, admin } of await headsOf(repo))
+    if (path.startsWith(root + sep)) await writeFile(join(admin, 'locked'), '', { flag: 'wx' }).catch(unlessIn(['EEXIST', 'ENOENT']))
+}
+
+const unlessIn = (codes: string[]) => (error: NodeJS.ErrnoException) => {
+  if (!codes.includes(error.code ?? '')) throw error
 }
 
 /** Git writes down the directory that it was given, which is ours: whoever works there is to find the repository's. */

@@ -17,7 +17,7 @@ import { checkKept, exitOf, lookAt, neverStarted, type Place, placeOf, settleUns
 export interface RunnerOptions {
   /** Where each run has its folder, `<home>/runs`. */
   folder: string
-  /** A short path, since a socket's has at most 100 bytes: the folder of the daemon's own socket. */
+  /** A short path, since a socket's has at most 100 bytes. Hidden from agents: the daemon's own socket is elsewhere. */
   sockets: string
   /** The built runner, `dist/runner.js`. */
   entry: string
@@ -27,8 +27,8 @@ export interface RunnerOptions {
   env: Record<string, string | undefined>
   /** `marker` where namespaces work but are not wanted: sudo does not work in one. */
   isolation?: 'auto' | 'marker'
-  /** What an agent in a namespace does not see, but for its own folder. */
-  hidden?: Hidden
+  /** What an agent in a namespace does not see, but for its own folder and worktree; and other sockets than its daemon's. */
+  hidden?: Pick<Hidden, 'home'>
 }
 
 const MAX_SOCKET_PATH = 100
@@ -41,8 +41,12 @@ export function createRunner(options: RunnerOptions): Runner {
   const at = (run: string) => placeOf(options.folder, run)
   let isolation: Promise<Isolation> | undefined
   const isolate = () => {
-    isolation ??= options.isolation === 'marker' ? Promise.resolve(MARKER_ONLY) : probe(options)
+    isolation ??= options.isolation === 'marker' ? Promise.resolve(MARKER_ONLY) : probe(options).catch(tryAgain)
     return isolation
+  }
+  function tryAgain(error: Error): never {
+    isolation = undefined
+    throw error
   }
   async function folder(run: string): Promise<string> {
     const place = at(run)
@@ -56,6 +60,11 @@ export function createRunner(options: RunnerOptions): Runner {
       await folder(run)
       return start(at(run), spec, options, await isolate())
     },
+    exposed: () =>
+      isolate().then(
+        ({ exposed }) => exposed,
+        (error: Error) => `No agent can be started: ${error.message}`,
+      ),
     look: async (run) => lookAt(at(run)),
     follow: (run, from, signal) => follow(at(run), from, signal),
     send: (run, input) => send(at(run), input),
@@ -64,9 +73,10 @@ export function createRunner(options: RunnerOptions): Runner {
   }
 }
 
-function probe({ folder, hidden, privateFolder, env }: RunnerOptions): Promise<Isolation> {
+async function probe({ folder, sockets, hidden, privateFolder, env }: RunnerOptions): Promise<Isolation> {
   privateFolder(folder)
-  return probeIsolation(env.PATH, hidden && { ...hidden, folder })
+  privateFolder(sockets)
+  return probeIsolation(env.PATH, hidden && { ...hidden, sockets, folder })
 }
 
 async function keepFile(folder: string, name: string, make: () => string): Promise<string> {
@@ -83,7 +93,8 @@ async function start(place: Place, spec: RunSpec, options: RunnerOptions, { isol
     const socket = socketIn(options)
     const env = agentEnvironment(place.run, options.env, spec)
     const kept = { isolation, around: around({ folder: place.folder, cwd, needs: needsOf(spec, env) }) }
-    const whole = { run: place.run, socket, argv, cwd, env, stdin, wallClockMs, outputBytes, graceMs, ...kept }
+    const secret = randomBytes(32).toString('hex')
+    const whole = { run: place.run, socket, secret, argv, cwd, env, stdin, wallClockMs, outputBytes, graceMs, ...kept }
     await launchRunner(place.folder, options.entry, whole, runnerEnvironment(options.env))
   }
   return startedOf(recordOf(place))
@@ -154,7 +165,7 @@ async function send(place: Place, input: Input): Promise<boolean> {
   for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
     const { state } = await lookAt(place)
     if (state !== 'running') return false
-    const line = await callRunner(recordOf(place).socket, place.run, () => {})
+    const line = await callRunner(recordOf(place), place.run, () => {})
     const taken = await line?.send(input).finally(() => line.close())
     if (taken !== undefined) return taken
   }

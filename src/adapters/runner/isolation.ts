@@ -1,17 +1,20 @@
 import { execFile } from 'node:child_process'
-import { accessSync, constants, existsSync } from 'node:fs'
+import { accessSync, constants, realpathSync } from 'node:fs'
 import { delimiter, join, relative } from 'node:path'
 import type { Spec } from '../../runner/spec.ts'
 
-/** What is hidden from an agent: the daemon's folder, with its token, its database and the tokens of other runs. */
+/** What is hidden from an agent: what would give it the power of the daemon, or of another run. */
 export interface Hidden {
+  /** The daemon's folder, with its token, its database, the folders of other runs and their worktrees. */
   home: string
-  /** Those stay: to git a worktree that cannot be seen is one to be pruned, also those of others. */
-  worktrees: string
+  /** Of runners and terminals. The daemon's own socket is elsewhere: an agent calls it. */
+  sockets: string
 }
 
 export interface Isolation {
   isolation: Spec['isolation']
+  /** Why an agent sees what should be hidden from it. */
+  exposed?: string
   around(of: Started): Spec['around']
 }
 
@@ -24,7 +27,12 @@ interface Started {
 
 const PROBE_MS = 5_000
 
-export const MARKER_ONLY: Isolation = { isolation: 'marker', around: () => [] }
+const NOTHING_HIDDEN = 'Agents can read the owner token, the database, the tokens of other runs and their worktrees'
+export const MARKER_ONLY: Isolation = {
+  isolation: 'marker',
+  exposed: `${NOTHING_HIDDEN}: this system gives them no mount namespace.`,
+  around: () => [],
+}
 
 const NAMESPACE = ['--pid', '--fork', '--kill-child', '--mount-proc', '--propagation', 'slave']
 const MOUNTS = ['--mount', '--propagation', 'slave']
@@ -33,11 +41,21 @@ const AS_ROOT = ['--user', '--map-root-user']
 /** Where the daemon is: by that our pipe in an agent finds it. No secret. */
 const ADDRESS = 'daemon.json'
 
+/** With each of these root could take the cover away, or read around it. */
+const POWERS = ['sys_admin', 'dac_read_search', 'sys_module', 'sys_rawio'].map((name) => `-${name}`).join(',')
+const POWERLESS = ['--bounding-set', POWERS, '--inh-caps', POWERS, '--']
+
+/** An agent that is itself a daemon, as in our own tests, has sockets there: it stays writable. */
+const COVER_SOCKETS = `set -e
+"$1" -t tmpfs -o mode=0700,size=1m signalbox "$2"
+shift 2
+exec "$@"`
+
 /**
  * Lays an empty folder over the daemon's, in which two are as they were. They are held open meanwhile, since they cannot be found any more.
  * At last it goes into its own folder anew: by way of the old one `..` would lead around the cover.
  */
-const COVER = `set -e
+const COVER_HOME = `set -e
 { IFS= read -r address < "$4/${ADDRESS}" || :; } 2>/dev/null
 exec 5<"$1" 6<"$2"
 "$3" -t tmpfs -o mode=0700,size=1m signalbox "$4"
@@ -59,26 +77,52 @@ export async function probeIsolation(path: string | undefined, hidden?: Hidden &
   const asRoot = process.getuid?.() === 0 ? [true, false] : [false]
   // A runner that is killed takes its agent along; without it the daemon does, when it looks.
   const bonds = setpriv ? [[setpriv, '--pdeathsig', 'KILL'], []] : [[]]
-  const covers = hidden && mount && mkdir ? [{ ...hidden, mount, mkdir }, undefined] : [undefined]
-  for (const cover of covers)
-    for (const bond of bonds)
-      for (const root of asRoot) {
+  for (const root of asRoot)
+    for (const cover of hidden && mount && mkdir && (setpriv || !root) ? [{ ...hidden, mount, mkdir, setpriv }, undefined] : [undefined])
+      for (const bond of bonds) {
         const around: Isolation['around'] = (of) => [...bond, unshare, ...namespace(unshare, root, of, cover)]
-        if (await works(around({ folder: hidden?.folder ?? '/', cwd: '/', needs: [] }))) return { isolation: 'namespace', around }
+        if (!(await works(around({ folder: hidden?.folder ?? '/', cwd: '/', needs: [] })))) continue
+        return cover ? { isolation: 'namespace', around } : { isolation: 'namespace', around, exposed: uncovered(root) }
       }
   return MARKER_ONLY
 }
 
-type Cover = Hidden & { mount: string; mkdir: string }
+function uncovered(root: boolean): string {
+  const why = root ? 'setpriv is missing or cannot take from root the power over mounts' : 'mounts do not work in a user namespace here'
+  return `${NOTHING_HIDDEN}: ${why}.`
+}
 
-/** Only root mounts: who is somebody else is root for that, and then again who they are, without any power over the mounts. */
-function namespace(unshare: string, root: boolean, { folder, cwd, needs }: Started, cover: Cover | undefined): string[] {
-  if (!cover || needs.some((path) => isWithin(cover.home, path))) return [...(root ? [] : ['--user', '--map-current-user']), ...NAMESPACE]
-  const { home, worktrees, mount, mkdir } = cover
-  const open = existsSync(worktrees) ? worktrees : folder
-  const covered = ['/bin/sh', '-c', COVER, 'sh', folder, open, mount, home, mkdir, cwd]
+type Cover = Hidden & { mount: string; mkdir: string; setpriv: string | undefined }
+
+/**
+ * Only root mounts: who is somebody else is root for that, and then again who they are, without any power over the mounts. Root stays root
+ * and loses that power.
+ */
+function namespace(unshare: string, root: boolean, of: Started, cover: Cover | undefined): string[] {
+  if (!cover) return [...(root ? [] : ['--user', '--map-current-user']), ...NAMESPACE]
   const ourselves = root ? [] : ['--user', `--map-user=${process.getuid?.()}`, `--map-group=${process.getgid?.()}`]
-  return [...(root ? [] : AS_ROOT), ...MOUNTS, ...covered, unshare, ...ourselves, ...NAMESPACE]
+  const powerless = root && cover.setpriv ? [cover.setpriv, ...POWERLESS] : []
+  const covered = ['/bin/sh', '-c', COVER_SOCKETS, 'sh', cover.mount, cover.sockets, ...homeCovered(of, cover)]
+  return [...(root ? [] : AS_ROOT), ...MOUNTS, ...covered, unshare, ...ourselves, ...NAMESPACE, ...powerless]
+}
+
+function homeCovered({ folder, cwd, needs }: Started, { home, mount, mkdir }: Cover): string[] {
+  if (needs.some((path) => pathInside(home, path))) return []
+  const work = (isWithin(cwd, folder) ? undefined : pathInside(home, cwd)) ?? folder
+  return ['/bin/sh', '-c', COVER_HOME, 'sh', folder, work, mount, home, mkdir, cwd]
+}
+
+/** That by which it is found below the folder, when it lies there: each of the two may be named by way of a link. */
+function pathInside(folder: string, path: string): string | undefined {
+  return [path, real(path)].find((one) => isWithin(folder, one) || isWithin(real(folder), one))
+}
+
+function real(path: string): string {
+  try {
+    return realpathSync(path)
+  } catch {
+    return path
+  }
 }
 
 function isWithin(folder: string, path: string): boolean {

@@ -3,7 +3,8 @@ import { lstatSync } from 'node:fs'
 import { createConnection, type Socket } from 'node:net'
 import { dirname } from 'node:path'
 import type { Input } from '../../ports/runner.ts'
-import { readLines, type Said } from '../../runner/socket.ts'
+import type { RunnerRecord } from '../../runner/record.ts'
+import { type Hello, readLines, type Said } from '../../runner/socket.ts'
 
 /** A runner that is there answers at once; a stopped one never does. */
 const HELLO_MS = 5_000
@@ -18,9 +19,9 @@ export interface RunnerLine {
 }
 
 /** Undefined when nobody answers there, or somebody else. */
-export async function callRunner(path: string, run: string, onNews: () => void): Promise<RunnerLine | undefined> {
-  if (!isOurs(dirname(path))) return undefined
-  const socket = createConnection(path)
+export async function callRunner(record: RunnerRecord, run: string, onNews: () => void): Promise<RunnerLine | undefined> {
+  if (!isOurs(dirname(record.socket))) return undefined
+  const socket = createConnection(record.socket)
   const acks = new Map<number, (taken: boolean | undefined) => void>()
   let greeted = (_run: string | undefined) => {}
   const hello = new Promise<string | undefined>((resolve) => {
@@ -40,6 +41,7 @@ export async function callRunner(path: string, run: string, onNews: () => void):
     if ('size' in said) onNews()
   }).catch(over)
 
+  if (record.secret !== undefined) socket.write(`${JSON.stringify({ secret: record.secret } satisfies Hello)}\n`)
   if ((await within(HELLO_MS, hello)) !== run) {
     socket.destroy()
     return undefined

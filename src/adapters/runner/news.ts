@@ -32,7 +32,7 @@ export async function openNews(folder: string, run: string, record: RunnerRecord
     if (signal.aborted) return
     second ??= watchFolder(folder, tell)
   }
-  line = await callRunner(record.socket, run, () => tell(line?.closed() ? 'look' : 'grew'))
+  line = await callRunner(record, run, () => tell(line?.closed() ? 'look' : 'grew'))
   const aborted = () => wake()
   signal.addEventListener('abort', aborted)
   return {

@@ -16,6 +16,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
+import { createConnection, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
@@ -48,7 +49,7 @@ function daemon(options: Partial<RunnerOptions> = {}): Runner {
     entry: ENTRY,
     privateFolder: ensurePrivateFolder,
     env,
-    hidden: { home, worktrees: join(home, 'worktrees') },
+    hidden: { home },
     ...options,
   })
 }
@@ -301,23 +302,29 @@ describe.skipIf(!hasNamespaces)('in a namespace, which this machine has', () => 
     expect(running(unmarked)).toBe(false)
   })
 
-  test("[R15] of the daemon's folder an agent sees its own run and the worktrees, by whatever way it looks", async () => {
-    const home = mkdtempSync(join(base, 'home-'))
-    const [worktrees, cwd] = [join(home, 'worktrees'), join(home, 'worktrees', 'web', 'task')]
-    mkdirSync(cwd, { recursive: true })
-    writeFileSync(join(home, 'owner.token'), 'verysecret')
-    writeFileSync(join(home, 'daemon.json'), '{"socket":"/s"}')
+  /** A daemon's folder with two worktrees, reached by a link. */
+  function covered() {
+    const real = mkdtempSync(join(base, 'home-'))
+    const home = `${real}-link`
+    symlinkSync(real, home)
+    const [cwd, others] = [join(real, 'worktrees', 'web', 'task'), join(real, 'worktrees', 'web', 'other')]
+    for (const path of [cwd, others]) mkdirSync(path, { recursive: true })
+    for (const path of [join(real, 'owner.token'), join(others, 'secret.txt')]) writeFileSync(path, 'verysecret')
+    writeFileSync(join(real, 'daemon.json'), '{"socket":"/s"}')
     writeFileSync(join(cwd, 'a.txt'), 'code\n')
-    const runner = daemon({ folder: join(home, 'runs'), hidden: { home, worktrees } })
+    return { home, real, cwd, others, runner: daemon({ folder: join(home, 'runs'), hidden: { home } }) }
+  }
+
+  test("[R15] of the daemon's folder an agent sees its own run and worktree, by whatever way it looks", async () => {
+    const { home, real, cwd, others, runner } = covered()
     const [run, other] = [newRun(), newRun()]
     for (const one of [run, other]) await runner.keep(one, 'token', () => `verysecret of ${one}`)
+    const secrets = `${home}/owner.token ${real}/owner.token ../../../owner.token ${home}/runs/${other}/token ${others}/secret.txt ../other/secret.txt`
     const lines = [
-      `cat ${home}/owner.token ../../../owner.token ${home}/runs/${other}/token`,
-      `umount -l ${home}; unshare --user --map-root-user --mount sh -c 'umount -l ${home}; cat ${home}/owner.token ../../../owner.token'`,
-      `touch ${home}/x; exec 2>&1; cat a.txt; echo mine > b.txt; pwd; ls ${home} ${home}/runs; cat ${home}/daemon.json ${home}/runs/${run}/token`,
+      `cat ${secrets}; echo theirs > ${others}/new.txt; rm -r ${others}`,
+      `touch ${home}/x; exec 2>&1; cat a.txt; echo mine > b.txt; pwd; ls ${home} ${home}/runs ${home}/worktrees/web; cat ${home}/daemon.json ${home}/runs/${run}/token`,
     ]
-    // Root may take the cover away again: it is in no sandbox.
-    await runner.start(run, script(lines.filter((line) => process.getuid?.() !== 0 || !line.startsWith('umount')).join('\n'), { cwd }))
+    await runner.start(run, script(lines.join('\n'), { cwd }))
     const { out, exit } = await told(runner, run)
     expect(out.split('\n')).toEqual([
       'code',
@@ -329,12 +336,52 @@ describe.skipIf(!hasNamespaces)('in a namespace, which this machine has', () => 
       '',
       `${home}/runs:`,
       run,
+      '',
+      `${home}/worktrees/web:`,
+      'task',
       `{"socket":"/s"}verysecret of ${run}`,
     ])
     expect(exit).toMatchObject({ code: 0 })
     expect(readFileSync(join(cwd, 'b.txt'), 'utf8')).toBe('mine\n')
     expect(existsSync(join(home, 'x'))).toBe(false)
+    expect(readdirSync(others)).toEqual(['secret.txt'])
     expect(readFileSync(join(home, 'owner.token'), 'utf8')).toBe('verysecret')
+  })
+
+  test('[R15] nobody takes the cover away, not even root', async () => {
+    const { home, real, cwd, runner } = covered()
+    const run = newRun()
+    const away = `umount -l ${real}; umount -l ${home}; cat ${home}/owner.token ../../../owner.token`
+    const ways = [
+      away,
+      `unshare --user --map-root-user --mount sh -c '${away}'`,
+      `unshare --mount sh -c '${away}'`,
+      `nsenter -t 1 -m sh -c '${away}'`,
+    ]
+    await runner.start(run, script(`${ways.join('\n')}\nid -u`, { cwd }))
+    expect(await told(runner, run)).toMatchObject({ out: `${process.getuid?.()}\n`, exit: { code: 0 } })
+    expect(await runner.exposed()).toBeUndefined()
+  })
+
+  test('[R15] the sockets of other runs are not to be seen', async () => {
+    const [run, other] = [newRun(), newRun()]
+    await daemon().start(other, { ...PLAIN, argv: ['cat'], stdin: 'open' })
+    expect(readdirSync(join(base, 's')).length).toBeGreaterThan(0)
+    await daemon().start(run, script(`ls -A ${join(base, 's')}; touch ${join(base, 's', 'mine')}`, { repo: home }))
+    expect(await told(daemon(), run)).toMatchObject({ out: '', exit: { code: 0 } })
+    expect(existsSync(join(base, 's', 'mine'))).toBe(false)
+  })
+
+  test.runIf(process.getuid?.() === 0)('[R17] where root would keep the power over mounts, it is said that nothing is hidden', async () => {
+    const bin = mkdtempSync(join(base, 'bin-'))
+    for (const name of ['unshare', 'mount', 'mkdir', 'mkfifo'])
+      symlinkSync(
+        execFileSync('sh', ['-c', `command -v ${name}`])
+          .toString()
+          .trim(),
+        join(bin, name),
+      )
+    expect(await daemon({ env: { PATH: bin } }).exposed()).toMatch(/^Agents can read the owner token.*setpriv/)
   })
 
   test('[R9] a signal that comes before the agent is in its namespace waits for it', async () => {
@@ -411,6 +458,66 @@ describe('what we did not start', () => {
     other.kill('SIGKILL')
     await once(other, 'exit')
   })
+})
+
+describe('the socket of a runner', () => {
+  const recordIn = (run: string) =>
+    JSON.parse(readFileSync(join(folderOf(run), 'runner.json'), 'utf8')) as { socket: string; secret: string }
+  const INPUTS = [
+    { seq: 1, data: 'INJECTED\n' },
+    { seq: 2, signal: 'SIGTERM' },
+  ]
+
+  test.each<[string, (other: string) => object[]]>([
+    ['no secret', () => []],
+    ['a wrong one', () => [{ secret: 'x'.repeat(64) }]],
+    ['one that is no text', () => [{ secret: null }]],
+    ['that of another run', (other) => [{ secret: other }]],
+  ])('[R16] hears and takes nothing with %s', async (_, hello) => {
+    const [run, other] = [newRun(), newRun()]
+    for (const one of [run, other]) await daemon().start(one, { ...PLAIN, argv: ['cat'], stdin: 'open' })
+    const client = createConnection(recordIn(run).socket)
+    client.write([...hello(recordIn(other).secret), ...INPUTS].map((line) => `${JSON.stringify(line)}\n`).join(''))
+    expect(await text(client).catch((error) => error.code)).toMatch(/^(ECONNRESET)?$/)
+    expect(await daemon().send(run, { seq: 1, data: 'ours\n', close: true })).toBe(true)
+    expect(await told(daemon(), run)).toMatchObject({ out: 'ours\n', in: 'ours\n', exit: { reason: 'exited', code: 0 } })
+  })
+
+  test('[R16] an endless first line is cut off', async () => {
+    const run = newRun()
+    await daemon().start(run, { ...PLAIN, argv: ['cat'], stdin: 'open' })
+    const client = createConnection(recordIn(run).socket)
+    client.on('error', () => {})
+    client.write('x'.repeat(2_000))
+    await once(client, 'close')
+  })
+
+  test('[R16] one that an older version started, without a secret, is reached as before', async () => {
+    const path = join(base, 's', 'older.sock')
+    const got: string[] = []
+    const older = createServer((client) => {
+      client.write(`${JSON.stringify({ run, size: 0 })}\n`)
+      client.on('data', (bytes) => {
+        got.push(String(bytes))
+        client.write('{"ack":7,"taken":true}\n')
+      })
+    }).listen(path)
+    onTestFinished(() => void older.close())
+    await once(older, 'listening')
+    const process = spawn('sleep', ['1000'], { stdio: 'ignore' })
+    await once(process, 'spawn')
+    const pid = process.pid as number
+    const run = newRun()
+    onTestFinished(() => void process.kill('SIGKILL'))
+    const record = { pid, started: (await processAt(pid))?.started, boot: await bootId(), socket: path }
+    writeFileSync(join(await daemon().folder(run), 'runner.json'), JSON.stringify(record))
+    expect(await daemon().send(run, { seq: 7, data: 'x' })).toBe(true)
+    expect(got).toEqual(['{"seq":7,"data":"x"}\n'])
+  })
+})
+
+test('[R17] without a namespace it is said that nothing is hidden', async () => {
+  expect(await daemon({ isolation: 'marker' }).exposed()).toMatch(/^Agents can read the owner token/)
 })
 
 describe('limits', () => {

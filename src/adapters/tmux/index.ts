@@ -12,8 +12,10 @@ import { capture } from './screen.ts'
 import { clientEnvironment, literal, PANE, probeTmux, socketOf, Tmux } from './tmux.ts'
 
 export interface TerminalOptions {
-  /** A short path, since a socket's has at most 100 bytes: the folder of the daemon's own socket. */
+  /** A short path, since a socket's has at most 100 bytes. */
   sockets: string
+  /** Where an older version had them: its terminals are still there. */
+  olderSockets?: string
   /** Makes a folder for us alone, and throws when somebody else has a hand in it. */
   privateFolder: (path: string) => void
   /** Of the daemon. Programs get a few names of it. */
@@ -80,9 +82,10 @@ export function createTerminal(options: TerminalOptions): Terminal {
   }
 }
 
-async function open(session: Named, spec: TerminalSpec, { sockets, privateFolder, env }: TerminalOptions) {
+async function open(session: Named, spec: TerminalSpec, options: TerminalOptions) {
+  const { sockets, privateFolder, env } = options
   privateFolder(sockets)
-  const tmux = new Tmux(socketOf(sockets, session), env)
+  const tmux = tmuxOf(options, session)
   const opened = { attach: ['tmux', '-S', tmux.socket, 'attach', '-t', session.name] }
   if ((await look(tmux, session)).state !== 'absent') return opened
   const size = ['-x', String(COLUMNS), '-y', String(ROWS)]
@@ -103,6 +106,11 @@ async function open(session: Named, spec: TerminalSpec, { sockets, privateFolder
   // Somebody else may have been faster.
   if (!ok && (await look(tmux, session)).state === 'absent') throw new Error(`The terminal could not be opened: ${error}`)
   return opened
+}
+
+function tmuxOf({ sockets, olderSockets, env }: TerminalOptions, session: Named): Tmux {
+  const older = olderSockets && socketOf(olderSockets, session)
+  return new Tmux(older && existsSync(older) ? older : socketOf(sockets, session), env)
 }
 
 async function look(tmux: Tmux, { id }: Named): Promise<TerminalState> {
@@ -190,7 +198,7 @@ class Shared {
   }
 
   tmux(session: Named): Tmux {
-    return new Tmux(socketOf(this.#options.sockets, session), this.#options.env)
+    return tmuxOf(this.#options, session)
   }
 
   async listening<T>(session: Named, act: (attended: Attended) => Promise<T>): Promise<T> {

@@ -27,10 +27,11 @@ const IMPATIENT: Patience = { takenMs: [300, 400, 600], drawnMs: 1_000 }
 const PATIENT: Patience = { takenMs: [60_000], drawnMs: 60_000 }
 /** For one that swallows the first. */
 const TWICE: Patience = { takenMs: [3_000, 60_000], drawnMs: 60_000 }
+const makeFolder = (path: string) => void mkdirSync(path, { recursive: true, mode: 0o700 })
 const make = (patience?: Patience) =>
   createTerminal({
     sockets: join(folder, 'run'),
-    privateFolder: (path) => mkdirSync(path, { recursive: true, mode: 0o700 }),
+    privateFolder: makeFolder,
     env,
     patience,
   })
@@ -120,6 +121,13 @@ describe.skipIf(withoutTmux)('tmux', () => {
     server('set-option', '-g', '@signalbox', 'session_of_another')
     expect(await later.look(one)).toEqual({ state: 'absent' })
     server('set-option', '-g', '@signalbox', one.id)
+  })
+
+  test('[TM1] one of an older version, which had its socket elsewhere, is found', async () => {
+    const { one, spec, attach } = await opened()
+    const later = createTerminal({ sockets: join(folder, 'run', 'own'), olderSockets: join(folder, 'run'), privateFolder: makeFolder, env })
+    expect(await later.look(one)).toMatchObject({ state: 'running' })
+    expect(await later.open(one, spec)).toEqual({ attach })
   })
 
   test('[TM2] has a server of its own, an environment from a list, and the token in the program alone', async () => {

@@ -1,6 +1,7 @@
 import { test as base, describe, expect } from 'vitest'
 import { type EffectApp, effectRows, enqueue, leaveCutOff, openEffectApp, states } from '../../testing/effects.ts'
 import { until } from '../../testing/signals.ts'
+import { makeStrange } from '../../testing/strange.ts'
 
 const test = base.extend<{ app: EffectApp }>({
   // biome-ignore lint/correctness/noEmptyPattern: vitest reads the dependencies from the pattern
@@ -38,6 +39,12 @@ describe('the list', () => {
     const [call] = (await app.owner.call('audit_tail', { tool: 'probe_enqueue', limit: 1 })).calls
     expect(effects[1].call_id).toBe(call.id)
     expect(await list(app, { states: ['done'] })).toMatchObject({ effects: [{ payload: { name: 'fine' }, error: null }] })
+  })
+
+  test('[K35] one in a state that nobody knows is named as unreadable', async ({ app }) => {
+    const [id] = await dead(app, 'a')
+    await makeStrange(app, 'effects', 'state')
+    expect(await list(app)).toMatchObject({ effects: [], unreadable: [`${id}: state is "weird"`] })
   })
 
   test('[Q1] pages skip and repeat nothing', async ({ app }) => {

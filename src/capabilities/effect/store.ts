@@ -1,6 +1,6 @@
 import type { EffectTables } from '../../db/effect-store.ts'
 import { tables } from '../../db/tables.ts'
-import type { EffectState } from '../../kernel/effect.ts'
+import { EFFECT_STATES, type EffectState } from '../../kernel/effect.ts'
 import type { Tx } from '../../kernel/storage.ts'
 
 export function effectList(view: Tx) {
@@ -19,8 +19,14 @@ export function effectList(view: Tx) {
       for (const { state, n } of found) open[state as keyof typeof open] = Number(n)
       return open
     },
+    /** Also those in a state that nobody knows: no other list has them. */
     list: (states: EffectState[], before: string | undefined, limit: number) => {
-      const newest = db.selectFrom('effects').selectAll().where('state', 'in', states).orderBy('id', 'desc').limit(limit)
+      const newest = db
+        .selectFrom('effects')
+        .selectAll()
+        .where((eb) => eb.or([eb('state', 'in', states), eb('state', 'not in', [...EFFECT_STATES])]))
+        .orderBy('id', 'desc')
+        .limit(limit)
       return (before ? newest.where('id', '<', before) : newest).execute()
     },
   }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineCapability, setting } from '../../kernel/capability.ts'
+import { defineCapability, JSON_TEXT, setting } from '../../kernel/capability.ts'
 import { finish } from './finish.ts'
 import { migrations } from './migrations.ts'
 import { watcher } from './reactor.ts'
@@ -13,7 +13,7 @@ export const epic = defineCapability({
   name: 'epic',
   tools: [list, get, create, update, finish, reconcileEpic, wakeUp],
   migrations,
-  values: { epics: { state: EPIC_STATES } },
+  values: { epics: { state: EPIC_STATES, supervisor_launch: JSON_TEXT, worker_launch: JSON_TEXT } },
   events: [epicCreated, epicUpdated, epicMoved, workerStarted],
   effects: [wake],
   reactors: [watcher],

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineCapability, setting } from '../../kernel/capability.ts'
+import { defineCapability, JSON_TEXT, setting } from '../../kernel/capability.ts'
 import { APPROVALS } from '../../ports/harness.ts'
 import { whereabouts } from '../task/index.ts'
 import { startAgent, stopAgent } from './agents.ts'
@@ -64,8 +64,8 @@ export const job = defineCapability({
   ],
   migrations,
   values: {
-    jobs: { state: JOB_STATES, action: ACTIONS },
-    runs: { state: RUN_STATES, kind: RunView.shape.kind.options, approvals: APPROVALS },
+    jobs: { state: JOB_STATES, action: ACTIONS, arguments: JSON_TEXT },
+    runs: { state: RUN_STATES, kind: RunView.shape.kind.options, approvals: APPROVALS, limits: JSON_TEXT, options: JSON_TEXT },
   },
   events: [
     jobSubmitted,

@@ -91,6 +91,21 @@ const outside = (brief: string) => brief.replaceAll(fences(brief), '')
 
 const test = base
 
+test('[K35] a job with arguments that cannot be read hides no other job', async () => {
+  const app = await open()
+  const jobs = [await app.start((await app.task()).id), await app.start((await app.task()).id)]
+  for (const arguments_ of ['{nojson', 'null']) {
+    await app.app.engine.write(async (tx) => {
+      await sql`UPDATE jobs SET arguments = ${arguments_} WHERE id = ${jobs[0].id}`.execute(tables(tx))
+    })
+    expect(await app.owner.call('job_list')).toMatchObject({
+      jobs: [{ id: jobs[1].id }],
+      unreadable: [`J-1: harness is ${JSON.stringify(arguments_)}`],
+    })
+    expect(await app.owner.refused('job_get', { job_id: jobs[0].id })).toMatchObject({ code: 'CONFLICT' })
+  }
+})
+
 describe('a job', () => {
   test('[J1] runs until its agent is over, and the task moves with it', async () => {
     const app = await open()

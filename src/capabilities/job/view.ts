@@ -3,6 +3,7 @@ import { refuse } from '../../kernel/error.ts'
 import { iso, isoOrNull } from '../../kernel/schema.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import type { LookContext } from '../../kernel/tool.ts'
+import { fromJson } from '../../kernel/unreadable.ts'
 import { shownLimits } from './budget.ts'
 import { type JobArguments, jobHandle } from './rules.ts'
 import { isLiving, type JobView, MICROS, type RunView } from './schema.ts'
@@ -23,7 +24,7 @@ export async function jobView(view: Tx, job: JobRow, now: number): Promise<z.out
     handle: jobHandle(job),
     task_id,
     action,
-    harness: (JSON.parse(job.arguments) as JobArguments).harness ?? null,
+    harness: fromJson(job.arguments, ({ harness }: JobArguments) => harness ?? null),
     state,
     code: pending ? 'START_PENDING' : job.code,
     reason: pending ? (job.reason ?? 'It waits for a free place.') : job.reason,
@@ -61,7 +62,7 @@ export function runView(ctx: LookContext, run: RunRow): z.output<typeof RunView>
     cached_tokens,
     cost_usd: run.cost_micros / MICROS,
     estimated: run.estimated === 1,
-    limits: shownLimits(JSON.parse(run.limits)),
+    limits: fromJson(run.limits, shownLimits),
     heard_at: iso(run.heard_at),
     can_message: can?.message ?? false,
     can_interrupt: can?.interrupt ?? false,

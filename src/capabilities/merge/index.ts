@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { defineCapability, setting } from '../../kernel/capability.ts'
-import { MERGE_METHODS } from '../../ports/git.ts'
+import { defineCapability, JSON_TEXT, setting } from '../../kernel/capability.ts'
+import { BASE_STRATEGIES, MERGE_METHODS } from '../../ports/git.ts'
 import { whereabouts } from '../task/index.ts'
 import { cancel } from './cancel.ts'
 import { decide, submit } from './decide.ts'
@@ -57,7 +57,10 @@ export const merge = defineCapability({
     rebased,
   ],
   migrations,
-  values: { merges: { state: MERGE_STATES } },
+  values: {
+    merges: { state: MERGE_STATES, strategy: BASE_STRATEGIES, files: JSON_TEXT },
+    lines: { strategy: BASE_STRATEGIES },
+  },
   events: [
     reviewDecided,
     reviewRebased,

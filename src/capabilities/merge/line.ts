@@ -3,6 +3,7 @@ import { type Refusal, refuse } from '../../kernel/error.ts'
 import { iso, isoOrNull, text } from '../../kernel/schema.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
+import { fromJson } from '../../kernel/unreadable.ts'
 import { nextNumber } from '../handle.ts'
 import { MergeId, RepoId, TaskId } from '../ids.ts'
 import { currentProject, projectStore } from '../project/index.ts'
@@ -216,7 +217,7 @@ async function mergeView(tx: Tx, merge: MergeRow, position: number | null): Prom
     on: built_on,
     reason,
     can_retry: RETRIED.includes(state) && mayMove(task) && (await isLatest(tx, merge)),
-    files: JSON.parse(files) as string[],
+    files: fromJson<string[]>(files),
     log,
     submitted_by,
     submitted_at: iso(merge.submitted_at),

@@ -24,4 +24,8 @@ export const migrations: Migration[] = [
     name: 'known-values',
     up: ({ known }) => [...known('merges', 'state', ['waiting', 'checking', 'landed', 'conflict', 'red', 'stuck', 'withdrawn'])],
   },
+  {
+    name: 'known-strategies',
+    up: ({ known }) => ['merges', 'lines'].flatMap((table) => known(table, 'strategy', ['remote', 'local_if_ahead', 'local'])),
+  },
 ]

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineCapability, setting } from '../../kernel/capability.ts'
+import { defineCapability, JSON_TEXT, setting } from '../../kernel/capability.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import { keepHandedIn } from './keep.ts'
 import { migrations } from './migrations.ts'
@@ -16,7 +16,7 @@ export const review = defineCapability({
   values: {
     reviews: { decision: DECISIONS, outcome: ReviewView.shape.outcome.unwrap().options, reader: READERS },
     pull_requests: { state: PrView.shape.state.options },
-    feedbacks: { feedback_type: FEEDBACK_TYPES, priority: FEEDBACK_PRIORITIES, state: FEEDBACK_STATES },
+    feedbacks: { feedback_type: FEEDBACK_TYPES, priority: FEEDBACK_PRIORITIES, state: FEEDBACK_STATES, actionable_items: JSON_TEXT },
   },
   events: [reviewRequested, reviewRefused, reviewTimedOut, prOpened, prMerged, prClosed],
   effects: [timeOut, keepHandedIn],

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { Refusal, refuse } from '../../kernel/error.ts'
 import { iso, isoOrNull } from '../../kernel/schema.ts'
 import { defineTool, type LookContext, type RunContext, type WatchContext } from '../../kernel/tool.ts'
+import { fromJson } from '../../kernel/unreadable.ts'
 import { TaskId } from '../ids.ts'
 import { about, Body, handleOf, isDuty, requireTask, type TaskRow, transition } from '../task/index.ts'
 import { placeOf, workOf } from '../work/index.ts'
@@ -195,6 +196,6 @@ function reviewView(row: ReviewRow, given: FeedbackRow[]): z.output<typeof Revie
 
 function feedbackView(row: FeedbackRow): z.output<typeof FeedbackView> {
   const { id, from_id, feedback_type, priority, feedback, state, commit_hash, reason } = row
-  const actionable_items = JSON.parse(row.actionable_items) as string[]
+  const actionable_items = fromJson<string[]>(row.actionable_items)
   return { id, from_id, feedback_type, priority, feedback, actionable_items, state, commit_hash, reason, created_at: iso(row.created_at) }
 }

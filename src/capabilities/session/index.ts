@@ -1,4 +1,4 @@
-import { defineCapability, setting } from '../../kernel/capability.ts'
+import { defineCapability, JSON_TEXT, setting } from '../../kernel/capability.ts'
 import { text } from '../../kernel/schema.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import type { RunContext } from '../../kernel/tool.ts'
@@ -24,7 +24,7 @@ export const session = defineCapability({
   name: 'session',
   tools: [open, exists, read, type, close, prepared, started, readied, delivered, typed, ended, taskOver],
   migrations,
-  values: { sessions: { state: SESSION_STATES, prompt: PROMPT_STATES } },
+  values: { sessions: { state: SESSION_STATES, prompt: PROMPT_STATES, attach: JSON_TEXT } },
   events: [sessionOpening, sessionOpened, sessionPrompted, sessionTyped, sessionClosing, sessionClosed],
   effects: [launchSession, promptSession, typeInto, closeSession],
   reactors: [follower],

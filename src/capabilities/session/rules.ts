@@ -4,6 +4,7 @@ import { type Principal, reaches } from '../../kernel/policy.ts'
 import { iso, isoOrNull } from '../../kernel/schema.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import type { RunContext } from '../../kernel/tool.ts'
+import { fromJson } from '../../kernel/unreadable.ts'
 import { endToken } from '../agent/index.ts'
 import { handleOf, type TaskRow } from '../task/index.ts'
 import { closeSession } from './effects.ts'
@@ -86,7 +87,7 @@ export async function over(ctx: RunContext, row: SessionRow, state: SessionState
 
 export function sessionView(row: SessionRow): z.output<typeof SessionView> {
   const { id, task_id, program, name, host, state, reason, prompt, prompt_detail, agent_id, opened_by } = row
-  const attach_argv = row.attach === null || state !== 'open' ? null : (JSON.parse(row.attach) as string[])
+  const attach_argv = row.attach === null || state !== 'open' ? null : fromJson<string[]>(row.attach)
   return {
     id,
     task_id,

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { ROLE_NAMES } from '../../kernel/policy.ts'
 import { defineTool } from '../../kernel/tool.ts'
 import { Caller, openTestApp, type TestApp, test } from '../../testing/app.ts'
+import { FakeRunner } from '../../testing/fakes/runs.ts'
 import { withProbe } from '../../testing/probe.ts'
 import { until } from '../../testing/signals.ts'
 
@@ -21,6 +22,14 @@ describe('health', () => {
     expect(health.database).toMatchObject({ engine: app.app.engine.facts.name, queued_writes: expect.any(Number) })
     expect(health.database.commits).toBeGreaterThan(0)
     expect(health.database.size_bytes).toBeGreaterThan(0)
+  })
+
+  test('[Y14] it says when nothing is hidden from agents', async () => {
+    const runner = new FakeRunner()
+    const app = await openTestApp({ ports: { runner } })
+    onTestFinished(() => app.close())
+    runner.exposing = 'Agents can read the owner token.'
+    expect(await app.owner.call('system_health')).toMatchObject({ ok: true, notices: ['Agents can read the owner token.'] })
   })
 
   test('[Y1] it counts those who wait', async ({ app }) => {

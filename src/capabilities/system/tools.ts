@@ -22,6 +22,7 @@ import { projectOfTask } from '../task/index.ts'
 import { principalId } from './names.ts'
 import { type CallRow, systemStore } from './store.ts'
 import '../../ports/daemon.ts'
+import '../../ports/runner.ts'
 
 export const settingChanged = defineEvent('setting.changed', z.strictObject({ value: z.unknown() }))
 export const decisionLogged = defineEvent('decision.logged', z.strictObject({ title: z.string() }))
@@ -52,7 +53,9 @@ export const health = defineTool({
   impact: 'read',
   profile: 'viewer',
   async look(ctx, { deep }) {
-    const now = ctx.ports.daemon.health()
+    const exposed = await ctx.ports.runner.exposed()
+    const health = ctx.ports.daemon.health()
+    const now = { ...health, notices: [...health.notices, ...(exposed ? [exposed] : [])] }
     if (!deep) return now
     const { ok, problems } = await ctx.ports.daemon.check()
     return { ...now, ok: now.ok && ok, notices: [...now.notices, ...problems] }

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { describe, expect, inject, onTestFinished } from 'vitest'
 import { openEngine } from '../../db/open.ts'
 import { tables } from '../../db/tables.ts'
+import { JSON_TEXT } from '../../kernel/capability.ts'
 import { openTestApp, type TestApp, test } from '../../testing/app.ts'
 import { createDatabase, dropDatabase } from '../../testing/databases.ts'
 import { makeStrange } from '../../testing/strange.ts'
@@ -27,7 +28,8 @@ const update = (app: TestApp, statement: string) => app.app.engine.write(async (
 describe('values that nobody knows', () => {
   test('[D21] the database takes into a column what the program knows, and nothing else', async ({ app }) => {
     expect(KNOWN.map(({ table, column }) => `${table}.${column}`)).toEqual(expect.arrayContaining(['jobs.state', 'tasks.status']))
-    for (const { table, column, known } of KNOWN)
+    expect(KNOWN.map(({ table, column }) => `${table}.${column}`)).toContain('lines.strategy')
+    for (const { table, column, known } of KNOWN.filter(({ known }) => known !== JSON_TEXT))
       expect([table, column, (await letIn(app, table, column)).sort()]).toEqual([table, column, [...known].sort()])
     await app.task()
     await expect(update(app, `UPDATE tasks SET status = 'weird'`)).rejects.toThrow(/tasks_status_known|tasks\.status/)
@@ -73,6 +75,33 @@ describe('values that nobody knows', () => {
     expect([ok, notices]).toEqual([false, [expect.stringMatching(/^tasks\.status: 2 rows have "weird".*BACKLOG/)]])
   })
 
+  test('[D22] it names text that should be JSON and is not', async ({ app }) => {
+    await app.task()
+    await makeStrange(app, 'tasks', 'acceptance_criteria', '{nojson')
+    const { ok, notices } = await app.owner.call('system_health', { deep: true })
+    expect([ok, notices]).toEqual([false, ['tasks.acceptance_criteria: 1 row has "{nojson", which is no JSON']])
+  })
+
+  test('[K36] what is asked for by its id and holds such a value is refused, and the value named', async ({ app }) => {
+    const [{ id: task_id }, other] = [await app.task(), await app.task()]
+    await makeStrange(app, 'tasks', 'acceptance_criteria', '{nojson')
+    await update(app, `UPDATE tasks SET acceptance_criteria = '[]' WHERE id = '${other.id}'`)
+    for (const tool of ['task_get', 'task_context']) {
+      expect(await app.owner.refused(tool, { task_id })).toMatchObject({
+        code: 'CONFLICT',
+        message: expect.stringContaining('task.acceptance_criteria is "{nojson"'),
+      })
+      expect(await app.owner.call(tool, { task_id: other.id })).toMatchObject({ task: { id: other.id } })
+    }
+    for (const { table, column } of KNOWN.filter(({ table }) => !['people', 'tokens'].includes(table)))
+      await makeStrange(app, table, column)
+    for (const tool of ['task_get', 'task_context'])
+      expect(await app.owner.refused(tool, { task_id })).toMatchObject({
+        code: 'CONFLICT',
+        message: expect.stringContaining('task.status is "weird"'),
+      })
+  })
+
   test('[K35] every list shows such a row as unreadable, and the others as they are', async ({ app }) => {
     const [first] = [await app.task(), await app.task()]
     await app.agent('worker')
@@ -93,7 +122,7 @@ describe('values that nobody knows', () => {
   })
 })
 
-const notTheRule = ({ name }: { name: string }) => name !== 'known-values'
+const notTheRule = ({ name }: { name: string }) => !name.startsWith('known-')
 
 /** On a server the others get copies of one that has all migrations. */
 async function emptyDatabase(): Promise<{ database?: string }> {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineCapability, setting } from '../../kernel/capability.ts'
+import { defineCapability, JSON_TEXT, setting } from '../../kernel/capability.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import { createIssues } from './issues.ts'
 import { migrations } from './migrations.ts'
@@ -27,7 +27,10 @@ export const task = defineCapability({
   name: 'task',
   tools: [list, get, context, create, update, move, assign, note, wait, close, remove, propose, getPlan, accept, createIssues],
   migrations,
-  values: { tasks: { status: STATUSES, task_type: TaskType.options }, plans: { status: getPlan.output.shape.status.options } },
+  values: {
+    tasks: { status: STATUSES, task_type: TaskType.options, acceptance_criteria: JSON_TEXT },
+    plans: { status: getPlan.output.shape.status.options, proposal: JSON_TEXT, task_ids: JSON_TEXT },
+  },
   events: [taskCreated, taskUpdated, taskMoved, taskAssigned, taskDeleted, taskNoted, planProposed, planDecided],
   settings: {
     'general.tasks_wait_default_timeout_seconds': setting(Seconds, 900, 'How long task_wait waits when the caller does not say'),

@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import { iso } from '../../kernel/schema.ts'
 import type { Tx } from '../../kernel/storage.ts'
+import { fromJson } from '../../kernel/unreadable.ts'
 import { type Attended, attended } from './attention.ts'
 import { type Blocker, handleOf, isOpen } from './rules.ts'
 import { type Attention, type NoteView, PRIORITIES, type Status, type TaskSummary, type TaskView } from './schema.ts'
@@ -42,7 +43,7 @@ export function freshView(row: TaskRow, blockers: Blocker[], told?: Attended): z
   return {
     ...summary(row, blockers, told),
     description: row.description,
-    acceptance_criteria: JSON.parse(row.acceptance_criteria) as string[],
+    acceptance_criteria: fromJson<string[]>(row.acceptance_criteria),
     base_branch: row.base_branch,
     closed_reason: row.closed_reason,
     created_by: row.created_by,

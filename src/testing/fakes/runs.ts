@@ -22,6 +22,8 @@ export class FakeRunner implements Runner {
   readonly kept = new Map<string, string>()
   /** What `start` fails with, as long as it is set. */
   broken: string | undefined
+  /** Why nothing is hidden from agents. */
+  exposing: string | undefined
 
   /** In the order in which they were started. */
   get started(): string[] {
@@ -69,6 +71,10 @@ export class FakeRunner implements Runner {
       if (typeof stdin === 'object') this.tell(run, stdin.text, 'in')
     }
     return STARTED
+  }
+
+  async exposed(): Promise<string | undefined> {
+    return this.exposing
   }
 
   async look(run: string): Promise<RunnerState> {
