@@ -50,6 +50,7 @@ describe('a repository that was moved', () => {
       ['file_read', { task_id, path: 'one.txt' }],
       ['rescue_list', { task_id }],
       ['merge_submit', { task_id }],
+      ['review_rebase', { task_id }],
       ['review_decide', { task_id, decision: 'approve' }],
       ['pr_create', { task_id: begun.task.id, title: 'x', description: 'x' }],
       ['epic_create', { title: 'x', base_branch: 'main', start: false }],
@@ -59,7 +60,6 @@ describe('a repository that was moved', () => {
     expect(await owner.refused('job_submit', { task_id: idle.id, action: 'start_agent', harness: 'fake' })).toMatchObject(missing)
     const pair = await ground.app.task({ task_type: 'PAIR' })
     expect(await owner.refused('session_open', { task_id: pair.id, program: 'shell' })).toMatchObject(missing)
-    expect(await owner.call('review_rebase', { task_id })).toMatchObject({ status: 'failed', message: missing.message })
     expect(await owner.refused('work_undo', { task_id })).toMatchObject({ message: missing.message })
     expect(await ground.work(task_id)).toMatchObject({ on_disk: 'unknown', reason: missing.message })
 
