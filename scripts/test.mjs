@@ -88,7 +88,11 @@ const NEED_SYSTEM_PACKAGES = ['unit', 'conformance', 'soak', 'postgresql']
 
 const options = parse(process.argv.slice(2))
 const env = { ...process.env, SIGNALBOX_TEST_WITHOUT: options.without.join(',') }
-const stages = options.soak ? [['soak'], ...(options.passedOn.length ? [] : [['properties'], ...(options.without.includes('postgresql') ? [] : [['postgresql']])])] : options.only ? [[options.only]] : EVERYDAY
+const stages = options.soak
+  ? [['soak'], ...(options.passedOn.length ? [] : [['properties'], ...(options.without.includes('postgresql') ? [] : [['postgresql']])])]
+  : options.only
+    ? [[options.only]]
+    : EVERYDAY
 
 // Vite, under vitest, needs more than the 20.11 the product runs on.
 requireNode('20.19.0')

@@ -767,7 +767,9 @@ describe('what is in a place', () => {
     expect(performance.now() - began).toBeLessThan(5_000)
     expect([paths.length, added.size, files.length, cut]).toEqual([60_000, 30_000, 5_000, true])
     expect(files[0]).toMatchObject({ added: null })
-    expect(withLarge({ files: told.slice(0, 1), text: '', cut: false, commit: null, tip: null }, large.slice(1, 2), undefined)).toMatchObject({ cut: false })
+    expect(
+      withLarge({ files: told.slice(0, 1), text: '', cut: false, commit: null, tip: null }, large.slice(1, 2), undefined),
+    ).toMatchObject({ cut: false })
   })
 
   test('[G13] files below it, and no others', async ({ ground }) => {
