@@ -586,7 +586,7 @@ describe('what was handed in', () => {
     expect(readFileSync(join(ground.top, 'b.txt'), 'utf8')).toBe('good\n')
   })
 
-  test('[GT8] is shown as what its ids say: another content in the place of an object is refused', async ({ ground }) => {
+  test('[GT11] is shown as what its ids say: another content in the place of an object is refused', async ({ ground }) => {
     ground.commit(ground.top, { 'in/here/b.txt': 'one\n', 'in/other.txt': 'x\n' })
     const from = ground.tip('main')
     const place = { repo: ground.top, path: await ground.place('t1'), branch: 'signalbox/t1' }
@@ -629,7 +629,7 @@ describe('what was handed in', () => {
     await honest()
   })
 
-  test('[GT9] is merged with what the line is by its ids: another content in the place of its objects is not landed', async ({
+  test('[GT12] is merged with what the line is by its ids: another content in the place of its objects is not landed', async ({
     ground,
   }) => {
     const lines = (first: string, last: string) => `${first}\ntwo\nthree\nfour\n${last}\n`
