@@ -75,6 +75,9 @@ async function stillAnswers(daemon: TestDaemon, token: string): Promise<void> {
   expect(performance.now() - asked).toBeLessThan(30_000)
 }
 
+/** Beside it may stand that runs are not covered: in a namespace of its own root has no power over mounts to give away. */
+const unwritable = expect.stringContaining('cannot be written')
+
 describe.skipIf(leftOut('unshare', '[F21] a full disk'))('[F21] a full disk', () => {
   test('[F21] in mid-write: STORAGE_FULL, nothing half written, health answers, and work goes on with the space', async () => {
     const { daemon, token, home, task_id } = await onSmallDisk()
@@ -211,7 +214,7 @@ describe.skipIf(leftOut('unshare', '[F21] a disk that refuses every write'))('[F
       expect([refused.status, refused.error.code]).toEqual([507, 'STORAGE_FULL'])
       const healthz = async () => (await send(daemon.url, { path: '/healthz' })).json.ok
       expect(await healthz()).toBe(false)
-      expect(await daemon.call('system_health')).toMatchObject({ ok: false, notices: [expect.stringContaining('cannot be written')] })
+      expect(await daemon.call('system_health')).toMatchObject({ ok: false, notices: expect.arrayContaining([unwritable]) })
       expect((await daemon.call('task_list')).tasks).toHaveLength(1)
       const wait = daemon.call('event_wait', { types: ['task.noted'] })
       allowWrites(daemon.pid)
@@ -223,7 +226,10 @@ describe.skipIf(leftOut('unshare', '[F21] a disk that refuses every write'))('[F
       await Promise.all(writers)
       expect(ids().sort()).toEqual([...before, ...acknowledged].sort())
     }
-    expect(await daemon.call('system_health', { deep: true })).toMatchObject({ ok: true, notices: [] })
+    expect(await daemon.call('system_health', { deep: true })).toMatchObject({
+      ok: true,
+      notices: expect.not.arrayContaining([unwritable]),
+    })
     // Nobody writes any more: who asks for health is told all the same when it can be written again.
     refuseWrites(daemon.pid)
     expect((await daemon.post('task_note', { task_id, body: 'x' })).status).toBe(507)

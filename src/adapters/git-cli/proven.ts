@@ -1,12 +1,10 @@
-import { createHash, randomUUID } from 'node:crypto'
-import { mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { damaged, idsIn, MOST_INDEX_BYTES } from './packs.ts'
 import type { Options, Repo } from './run.ts'
 import { plainFile } from './small-file.ts'
 
-/** Whoever made it was killed. */
-const LEFT_MS = 3_600_000
 /** Trees too: whoever compares reads them. */
 export const DIFFERING = ['diff-tree', '-r', '-t', '-z', '--raw', '--no-renames']
 
@@ -15,20 +13,17 @@ export const DIFFERING = ['diff-tree', '-r', '-t', '-z', '--raw', '--no-renames'
  * finds nothing else, by a pack whose index has to be made from their content: whoever reads with the options reads what the ids say,
  * or fails. `what` is told when an object is missing or something else. With the others: what is not among these is found where it was.
  */
-export async function proven<T>(
+export function proven<T>(
   repo: Repo,
   what: string,
   ids: string[],
   found: 'alone' | 'with the others',
   read: (from: Options) => Promise<T>,
 ): Promise<T> {
-  const all = join(repo.own, 'proven')
-  await sweep(all)
-  const folder = join(all, randomUUID())
-  const file = join(folder, 'pack', `pack-${'0'.repeat(40)}`)
   const wanted = [...new Set(ids)]
-  try {
-    await mkdir(join(folder, 'pack'), { recursive: true, mode: 0o700 })
+  return repo.temporary(async (folder) => {
+    const file = join(folder, 'pack', `pack-${'0'.repeat(40)}`)
+    await mkdir(join(folder, 'pack'), { mode: 0o700 })
     const made = await repo.piped(['pack-objects', '--stdout', '--quiet', '--window=0'], `${wanted.join('\n')}\n`, [
       'index-pack',
       '--stdin',
@@ -44,10 +39,8 @@ export async function proven<T>(
       await mkdir(join(folder, 'info'))
       await writeFile(join(folder, 'info', 'alternates'), `${repo.objects}\n`)
     }
-    return await read({ env: { GIT_OBJECT_DIRECTORY: folder } })
-  } finally {
-    await rm(folder, { recursive: true, force: true })
-  }
+    return read({ env: { GIT_OBJECT_DIRECTORY: folder } })
+  })
 }
 
 /** All that a comparison of two commits reads: both, and the trees and files in which they differ. */
@@ -110,11 +103,4 @@ export function readingFrom(repo: Repo, from: Options): Repo {
 export function isObject(id: string, type: 'commit' | 'blob', content: Buffer): boolean {
   const hash = createHash(id.length === 40 ? 'sha1' : 'sha256')
   return hash.update(`${type} ${content.length}\0`).update(content).digest('hex') === id
-}
-
-async function sweep(all: string): Promise<void> {
-  for (const name of await readdir(all).catch(() => [])) {
-    const made = await stat(join(all, name)).catch(() => undefined)
-    if (made && Date.now() - made.mtimeMs > LEFT_MS) await rm(join(all, name), { recursive: true, force: true })
-  }
 }

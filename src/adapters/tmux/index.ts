@@ -136,9 +136,9 @@ async function screenOf(tmux: Tmux, session: Named, history?: number): Promise<S
 
 async function changed({ line, screen }: Attended, mark: string, signal: AbortSignal): Promise<Screen | undefined> {
   for (;;) {
-    const { version } = line
+    const { version, over } = line
     const now = await screen()
-    if (now?.mark !== mark || line.over || signal.aborted) return now
+    if (now?.mark !== mark || over || signal.aborted) return now
     await line.after(version, signal)
     await pause(REST_MS, signal)
   }
@@ -146,10 +146,11 @@ async function changed({ line, screen }: Attended, mark: string, signal: AbortSi
 
 async function ended({ line, look }: Attended, signal: AbortSignal): Promise<TerminalState> {
   for (let looks = 0; ; ) {
-    const { version } = line
+    // Read before the look: a line that ends after it says that the program has ended since.
+    const { version, over } = line
     const found = await look()
     const untold = found.state === 'ended' && found.how === UNTOLD && looks++ < LOOKS_FOR_A_CODE
-    if (!untold && (found.state !== 'running' || line.over || signal.aborted)) return found
+    if (!untold && (found.state !== 'running' || over || signal.aborted)) return found
     if (untold) await pause(REST_MS, signal)
     else await within(LOOK_MS, signal, (either) => line.after(version, either))
   }
