@@ -193,8 +193,8 @@ async function keepSubmodules(open: Open, repo: Repo, admin: string): Promise<vo
 
 export async function state(repo: Repo, place: Place, from: string): Promise<WorkState> {
   const found = await find(repo.common, place)
-  const branchHead = await commitAt(repo, `refs/heads/${place.branch}`)
   if (found.state !== 'present' || !found.admin) {
+    const branchHead = await commitAt(repo, `refs/heads/${place.branch}`)
     const ahead = branchHead ? await aheadOf(repo, from, branchHead) : 0
     return { state: found.state, head: branchHead ?? null, ahead, dirty: 0, fingerprint: digest([branchHead ?? '']) }
   }
@@ -212,9 +212,10 @@ export async function state(repo: Repo, place: Place, from: string): Promise<Wor
 }
 
 async function aheadOf(at: At, from: string, head: string): Promise<number> {
-  const base = await commitAt(at, from)
-  if (!base) throw new GitRefusal('missing', `${at.cwd} has no ${from}.`)
-  return Number(await at.line(['rev-list', '--count', `${base}..${head}`]))
+  const { stdout, failed } = await at.tried(['rev-list', '--count', '--end-of-options', `${from}^{commit}..${head}`])
+  if (failed === undefined) return Number(stdout.toString())
+  if (!(await commitAt(at, from))) throw new GitRefusal('missing', `${at.cwd} has no ${from}.`)
+  throw new GitRefusal('failed', `git rev-list in ${at.cwd}: ${failed}`)
 }
 
 /** Tens of thousands of files at once would keep everybody else waiting, and health. */
