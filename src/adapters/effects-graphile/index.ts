@@ -23,11 +23,11 @@ const silent = new Logger(() => () => {})
  */
 export async function createGraphileEffects(parts: EffectsParts, url: string): Promise<Effects> {
   const { engine, owner, times } = parts
-  await runMigrations({ connectionString: url, logger: silent })
   const store = (tx: Tx) => effectStore(tx, engine.facts)
   const pool = new pg.Pool({ connectionString: url, max: CONNECTIONS, application_name: 'signalbox-effects' })
   pool.on('error', () => {})
   pool.on('connect', (client) => client.on('error', () => {}))
+  await runMigrations({ pgPool: pool, logger: silent })
   const heartbeat = new Heartbeat(parts)
   const attempts = new Set<Attempt>()
   let work: Work | undefined
