@@ -5,8 +5,10 @@ import { nextNumber } from '../capabilities/handle.ts'
 import { capabilities } from '../capabilities/index.ts'
 import { TransientFault } from '../kernel/error.ts'
 import type { Tx } from '../kernel/storage.ts'
+import { openTestApp } from '../testing/app.ts'
 import { administer, type Cluster, CuttingProxy, copyDatabase, createDatabase, startCluster } from '../testing/databases.ts'
 import { until } from '../testing/signals.ts'
+import { connectionsOf } from './address.ts'
 import type { Engine } from './engine.ts'
 import { openPostgres } from './postgres.ts'
 import { tables } from './tables.ts'
@@ -300,6 +302,38 @@ describe('many at once', () => {
     expect(new Set(applied.rows.map((row) => row.name)).size).toBe(applied.rows.length)
     await Promise.all(engines.map((engine) => engine.close()))
   })
+
+  test.for([
+    ['', 21],
+    ['&connection_limit=12', 12],
+    ['&connection_limit=1', 8],
+    ['&connection_limit=many', 21],
+  ] as const)(
+    '[D48] with "%s" a daemon opens no more than %i connections, and all calls are answered',
+    async ([limit, most], { expect }) => {
+      const name = `limited${limit.replaceAll(/\W/g, '')}`
+      const database = `${await createDatabase(cluster.folder, name)}${limit}`
+      const { readers, writers, effects } = connectionsOf(database)
+      expect(readers + writers + effects + 1).toBe(most)
+      const app = await openTestApp({ database })
+      try {
+        await app.task({})
+        let open = 0
+        const calls = Array.from({ length: 40 }, async (_, i) => {
+          await (i % 2 ? app.task({}) : app.owner.call('task_list'))
+          const found = sql<{
+            n: number
+          }>`SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = ${name} AND backend_type = 'client backend'`
+          open = Math.max(open, (await found.execute(tables(app.app.engine.view))).rows[0]?.n ?? 0)
+        })
+        await Promise.all(calls)
+        expect(open).toBeGreaterThan(readers)
+        expect(open).toBeLessThanOrEqual(most)
+      } finally {
+        await app.close()
+      }
+    },
+  )
 
   test('[D44] ten times as many writers as connections are slow, none is turned away, and reads come in between', async () => {
     const engine = await open('crowd')

@@ -5,7 +5,7 @@ import type { KnownValues } from '../kernel/capability.ts'
 import { Collision, TransientFault, UncertainFault, UsageError } from '../kernel/error.ts'
 import type { Ledger } from '../kernel/log.ts'
 import type { Tx } from '../kernel/storage.ts'
-import { whereIs } from './address.ts'
+import { connectionsOf, whereIs } from './address.ts'
 import { coreMigrations } from './core.ts'
 import { type CheckResult, type Engine, POSTGRES } from './engine.ts'
 import { migrate, type NamedMigrations } from './migrate.ts'
@@ -19,8 +19,6 @@ import { knownValues, looksForStrangeValues } from './values.ts'
 /** Any number that nobody else uses: daemons that start together migrate one after the other. */
 const MIGRATION_LOCK = 7_283_901
 
-const READERS = 6
-const WRITERS = 10
 const COLLISIONS_BEFORE_GIVING_UP = 8
 const SIZE_EVERY_MS = 60_000
 const ASK_AGAIN_MS = 200
@@ -73,8 +71,9 @@ class PostgresEngine implements Engine {
   constructor(settings: pg.PoolConfig, generation: number, values: KnownValues) {
     this.#values = values
     // Two pools: a burst of writes can never keep a read, and so health, from being answered.
-    this.#reading = new pg.Pool({ ...settings, max: READERS })
-    this.#writing = new pg.Pool({ ...settings, max: WRITERS })
+    const { readers, writers } = connectionsOf(settings.connectionString as string)
+    this.#reading = new pg.Pool({ ...settings, max: readers })
+    this.#writing = new pg.Pool({ ...settings, max: writers })
     // A pooled connection that dies while idle is replaced at its next use; without a listener it would end the process.
     for (const pool of [this.#reading, this.#writing]) pool.on('error', () => {})
     this.view = asTx(builderOn(new PostgresConnection(this.#reading)))

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Logger, type Runner, run, runMigrations } from 'graphile-worker'
 import pg from 'pg'
+import { connectionsOf } from '../../db/address.ts'
 import { type EffectRow, effectStore } from '../../db/effect-store.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import type { Effects, EffectsParts, Work } from '../../ports/effects.ts'
@@ -9,7 +10,6 @@ import { Heartbeat } from './heartbeat.ts'
 import { addJobs, TASK } from './jobs.ts'
 
 const AT_ONCE = 8
-const CONNECTIONS = 4
 const RESTART_MS = 1_000
 /** Claimed in the moment in which the daemon began to stop: it was not begun, so it is not cut off either. */
 const notNow: Work = async ({ cutOff }) => ({ state: 'stopped', error: 'The daemon stops.', cutOff })
@@ -24,7 +24,7 @@ const silent = new Logger(() => () => {})
 export async function createGraphileEffects(parts: EffectsParts, url: string): Promise<Effects> {
   const { engine, owner, times } = parts
   const store = (tx: Tx) => effectStore(tx, engine.facts)
-  const pool = new pg.Pool({ connectionString: url, max: CONNECTIONS, application_name: 'signalbox-effects' })
+  const pool = new pg.Pool({ connectionString: url, max: connectionsOf(url).effects, application_name: 'signalbox-effects' })
   pool.on('error', () => {})
   pool.on('connect', (client) => client.on('error', () => {}))
   await runMigrations({ pgPool: pool, logger: silent })
