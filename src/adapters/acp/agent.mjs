@@ -160,8 +160,11 @@ async function tools(client, session, given) {
     do {
       asked = performance.now()
       answer = await ask('tools/call', { name, arguments: later })
-      // It was waited for: on a busy machine the daemon may take longer to start than anybody does.
-    } while (answer.includes('No Signalbox daemon is running') && performance.now() - asked > 10_000)
+      // Asked before the pipe saw that the daemon was gone, or on a busy machine, where a daemon may take longer to start than anybody waits.
+    } while (
+      answer.includes('went away before it answered') ||
+      (answer.includes('No Signalbox daemon is running') && performance.now() - asked > 10_000)
+    )
     await say(client, session, answer)
   }
   child.stdin.end()
