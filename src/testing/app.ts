@@ -1,14 +1,12 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test as base, inject } from 'vitest'
-import { capabilities } from '../capabilities/index.ts'
 import { type App, type AppOptions, createApp } from '../daemon/app.ts'
-import { openEngine } from '../db/open.ts'
 import type { ErrorBody } from '../kernel/error.ts'
 import type { LoggedEvent } from '../kernel/event.ts'
 import type { Answer, Request } from '../kernel/invoke.ts'
-import { Clones } from './databases.ts'
+import { Clones, migratedFile } from './databases.ts'
 import { testSurroundings } from './ports.ts'
 import { until } from './signals.ts'
 
@@ -136,23 +134,9 @@ export async function openTestApp(options: TestOptions = {}): Promise<TestApp> {
   return self
 }
 
-let template: Promise<Buffer> | undefined
-
-/** A copy of a database that is already set up: its migrations take longer than most tests. */
 async function newFile(path: string, own: AppOptions['capabilities']): Promise<string> {
-  if (own) return path
-  template ??= migrated(`${path}.template`)
-  writeFileSync(path, await template, { mode: 0o600 })
+  if (!own) await migratedFile(path)
   return path
-}
-
-async function migrated(path: string): Promise<Buffer> {
-  const engine = await openEngine(
-    path,
-    capabilities.map(({ name, migrations = [], values }) => ({ owner: name, migrations, values })),
-  )
-  await engine.close()
-  return readFileSync(path)
 }
 
 let ofThisProcess: Clones | undefined

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { ErrorBody } from '../kernel/error.ts'
+import { migratedFile } from './databases.ts'
 import { kill, survivors } from './survivors.ts'
 
 export const BIN = resolve(import.meta.dirname, '../../bin/signalbox.js')
@@ -36,6 +37,7 @@ export class TestDaemon {
 
   static async start(options: DaemonOptions = {}): Promise<TestDaemon> {
     const daemon = new TestDaemon(options)
+    if (options.home === undefined) await migratedFile(join(daemon.home, 'signalbox.db'))
     await daemon.start()
     return daemon
   }

@@ -1,10 +1,30 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
+import { capabilities } from '../capabilities/index.ts'
+import { openEngine } from '../db/open.ts'
+
+let template: Promise<Buffer> | undefined
+
+/** A SQLite file that is already set up: its migrations take longer than most tests. */
+export async function migratedFile(path: string): Promise<void> {
+  template ??= migrated()
+  writeFileSync(path, await template, { mode: 0o600 })
+}
+
+async function migrated(): Promise<Buffer> {
+  const folder = mkdtempSync(join(tmpdir(), 'signalbox-template-'))
+  const path = join(folder, 'signalbox.db')
+  const own = capabilities.map(({ name, migrations = [], values }) => ({ owner: name, migrations, values }))
+  await (await openEngine(path, own)).close()
+  const content = readFileSync(path)
+  rmSync(folder, { recursive: true })
+  return content
+}
 
 /** A PostgreSQL of our own: Debian's binaries, not as root, reachable only through a socket in a temporary folder. */
 export interface Cluster {
