@@ -72,7 +72,12 @@ class Ground {
   }
 
   async handIn({ task, worker }: Work, more: object = {}): Promise<void> {
-    await this.app.owner.call('review_request', { task_id: task.id, summary: 'done', ...more }, { actFor: worker })
+    const asked = { task_id: task.id, summary: 'done', ...more }
+    await this.app.owner.call('review_request', asked, { actFor: worker }).catch(async (error) => {
+      // Seen once, under load: who moved it says why.
+      const moves = (await this.app.events({ type: 'task.moved' })).filter((event) => event.task === task.id)
+      throw new Error(`${error.message} ${JSON.stringify(moves.map(({ at, data }) => ({ at, ...data })))}`)
+    })
   }
 
   async handedIn(more: object = {}): Promise<Work> {
