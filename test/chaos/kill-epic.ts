@@ -15,7 +15,7 @@ export interface EpicReport {
   wrong: string[]
 }
 
-const CONVERGES_WITHIN_MS = 240_000
+const CONVERGES_WITHIN_MS = Number(process.env.SIGNALBOX_CONVERGE_MS ?? 240_000)
 
 const readLetters = [
   { call: { tool: 'mail_inbox', arguments: { limit: 100 }, save: 'inbox' } },
@@ -95,8 +95,9 @@ export async function killEpic(
       kills[victim] += await strike(mortal, victim, random)
     }
     const wrong = await finished(mortal, epic_id)
+    if (wrong.length) return { seed, kills, lives: 0, letters: 0, wrong }
     const { lives, letters, found } = await everythingOnce(mortal, repo, epic_id, { tasks, workers })
-    return { seed, kills, lives, letters, wrong: [...wrong, ...found] }
+    return { seed, kills, lives, letters, wrong: found }
   } finally {
     await mortal.remove()
     rmSync(repo, { recursive: true, force: true })
@@ -112,12 +113,21 @@ async function finished({ daemon }: Mortal, epic_id: string): Promise<string[]> 
     if (epic.state === 'REVIEW' && !jobs.length) return []
     const left = (deadline - performance.now()) / 1_000
     const open = tasks.filter(({ status }: { status: string }) => status !== 'DONE')
-    if (left < 1)
-      return [
-        `the epic is ${epic.state} with ${jobs.length} jobs; open: ${JSON.stringify(open.map((task: Record<string, unknown>) => [task.handle, task.status, task.attention, task.attention_detail]))}`,
-      ]
+    if (left < 1) return stuck(daemon, epic.state, open)
     await daemon.call('event_wait', { cursor, types: ['epic.moved', 'job.ended'], timeout_seconds: Math.min(left, 10) })
   }
+}
+
+/** Where it stands: the tasks, their newest jobs and runs, and what is still to be done. */
+async function stuck(daemon: Mortal['daemon'], state: string, open: Record<string, unknown>[]): Promise<string[]> {
+  const { jobs } = await daemon.call('job_list', { limit: 100 })
+  const { effects } = await daemon.call('effect_list', {})
+  const of = async ({ id, handle, status, attention, attention_detail }: Record<string, unknown>) => {
+    const { runs } = await daemon.call('run_list', { task_id: id, limit: 3 })
+    return { handle, status, attention, attention_detail, runs }
+  }
+  const tasks = await Promise.all(open.map(of))
+  return [`the epic is ${state}`, ...[...tasks, ...jobs.slice(0, 20), ...effects].map((one) => JSON.stringify(one))]
 }
 
 async function everythingOnce({ daemon }: Mortal, repo: string, epic_id: string, wanted: { tasks: number; workers: number }) {

@@ -415,9 +415,12 @@ describe('being killed, and daemons that go away', () => {
     expect(await bodies(given)).toEqual(['before', 'after'])
   })
 
-  test('[H16] a call whose answer was lost is asked again and done once', async () => {
+  test.for([
+    'before the answer began',
+    'in the middle of the answer',
+  ] as const)('[H16] a call whose answer was lost, %s, is asked again and done once', async (when, { expect }) => {
     const given = await scene([{ note: { text: 'once' } }])
-    const lost = await answersLostOnce('task_note')
+    const lost = await answersLostOnce('task_note', when)
     const { events } = await play({ ...given, url: lost.url })
     expect(events.at(-1)).toMatchObject({ ok: true })
     expect(lost.asked()).toBe(2)
@@ -443,7 +446,10 @@ describe('the list', () => {
 })
 
 /** In front of the daemon: the first call of that tool reaches it, and its answer nobody. */
-async function answersLostOnce(tool: string): Promise<{ url: string; asked(): number }> {
+async function answersLostOnce(
+  tool: string,
+  when: 'before the answer began' | 'in the middle of the answer',
+): Promise<{ url: string; asked(): number }> {
   let asked = 0
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = []
@@ -455,8 +461,14 @@ async function answersLostOnce(tool: string): Promise<{ url: string; asked(): nu
     const alone = { ...headers, connection: 'close' }
     const answer = await fetch(`${daemon.url}/mcp`, { method: request.method, headers: alone, body: body || undefined })
     const bytes = Buffer.from(await answer.arrayBuffer())
-    if (body.includes(`"name":"${tool}"`) && ++asked === 1) return void request.socket.destroy()
-    response.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? 'text/plain' }).end(bytes)
+    const type = { 'content-type': answer.headers.get('content-type') ?? 'text/plain' }
+    if (body.includes(`"name":"${tool}"`) && ++asked === 1) {
+      if (when === 'before the answer began') return void request.socket.destroy()
+      // As a daemon that is killed while it tells of progress.
+      const begun = response.writeHead(200, { 'content-type': 'text/event-stream' })
+      return void begun.write(': here\n\n', () => request.socket.destroy())
+    }
+    response.writeHead(answer.status, type).end(bytes)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => void server.closeAllConnections())

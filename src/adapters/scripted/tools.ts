@@ -90,6 +90,8 @@ export class Tools {
       { name: 'signalbox-scripted-agent', version: '1' },
       { versionNegotiation: { mode: { pin: '2026-07-28' } }, jsonSchemaValidator: TRUST },
     )
+    // A daemon that dies in the middle of an answer ends its stream, and the client would wait for the rest of it until its time is up.
+    client.onerror = () => void client.close()
     const headers = { authorization: `Bearer ${this.#options.token}` }
     await client.connect(new StreamableHTTPClientTransport(new URL(this.#options.url), { requestInit: { headers } }))
     this.#client = client
