@@ -415,17 +415,17 @@ describe('being killed, and daemons that go away', () => {
     expect(await bodies(given)).toEqual(['before', 'after'])
   })
 
-  test.for([
-    'before the answer began',
-    'in the middle of the answer',
-  ] as const)('[H16] a call whose answer was lost, %s, is asked again and done once', async (when, { expect }) => {
-    const given = await scene([{ note: { text: 'once' } }])
-    const lost = await answersLostOnce('task_note', when)
-    const { events } = await play({ ...given, url: lost.url })
-    expect(events.at(-1)).toMatchObject({ ok: true })
-    expect(lost.asked()).toBe(2)
-    expect(await bodies(given)).toEqual(['once'])
-  })
+  test.for(['before the answer began', 'in the middle of the answer'] as const)(
+    '[H16] a call whose answer was lost, %s, is asked again and done once',
+    async (when, { expect }) => {
+      const given = await scene([{ note: { text: 'once' } }])
+      const lost = await answersLostOnce('task_note', when)
+      const { events } = await play({ ...given, url: lost.url })
+      expect(events.at(-1)).toMatchObject({ ok: true })
+      expect(lost.asked()).toBe(2)
+      expect(await bodies(given)).toEqual(['once'])
+    },
+  )
 
   test('[H16] it gives up after its patience, and at once when the answer is no', async () => {
     const nobody = new Tools({ url: 'http://127.0.0.1:9/mcp', token: 'x', patienceMs: 100 })
