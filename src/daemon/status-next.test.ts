@@ -1,11 +1,11 @@
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import type { Harness } from '../ports/harness.ts'
 import { runCli } from '../surfaces/cli/index.ts'
 import { type Caller, openTestApp, type TestApp } from '../testing/app.ts'
@@ -148,8 +148,12 @@ const CASES: Record<string, Case> = {
     open: { repo: false },
     arrange: async (scene) => {
       await scene.app.task()
-      // Of the one that the tests stand in, if they do.
-      return [/^signalbox repo add (\S+ --project-id project_\w+|--help)$/, 'signalbox agent invite worker']
+      // Not the one that the tests stand in: that of a CI run may have a detached head.
+      mkdirSync(scene.top)
+      scene.git(scene.top, 'init', '-q', '-b', 'main')
+      scene.commit(scene.top, 'a.txt', 'one\n')
+      vi.spyOn(process, 'cwd').mockReturnValue(scene.top)
+      return [/^signalbox repo add \S+\/web --project-id project_\w+$/, 'signalbox agent invite worker']
     },
   },
   'a task that is ready': {

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { App } from '../daemon/app.ts'
 import { tables } from '../db/tables.ts'
 import { TransientFault } from '../kernel/error.ts'
-import type { Storage } from '../kernel/storage.ts'
+import type { Storage, Tx } from '../kernel/storage.ts'
 
 export interface Deferred<T = void> {
   promise: Promise<T>
@@ -53,11 +53,15 @@ export function holdNextWrite(app: App): { reached: Promise<void>; letGo(): void
   return { reached: reached.promise, letGo: () => gate.resolve() }
 }
 
-/** On PostgreSQL: how many transactions stand still until another one has ended. */
-export async function lockWaits({ engine }: App): Promise<number> {
+/**
+ * On PostgreSQL: how many transactions stand still until another one has ended. To be asked by the transaction that they wait for: whoever
+ * reads may stand still, too, and there are few connections to read by.
+ */
+export async function lockWaits(tx: Tx): Promise<number> {
+  await sql`SELECT pg_stat_clear_snapshot()`.execute(tables(tx))
   const waits = sql<{ n: number }>`SELECT count(DISTINCT pid) AS n FROM pg_locks WHERE NOT granted
     AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database())`
-  return (await waits.execute(tables(engine.view))).rows[0]?.n ?? 0
+  return (await waits.execute(tables(tx))).rows[0]?.n ?? 0
 }
 
 /** What happens to the writes to come, one by one; later ones go through. */

@@ -20,7 +20,7 @@ export const deliverFeedback = defineEffect({
   async do(ctx, { feedback_id }) {
     const row = await feedbackStore(ctx.view).find(feedback_id)
     if (row?.state !== 'sending') return
-    await ctx.report('feedback_sent', { feedback_id, ...(await committed(ctx, row)) })
+    await ctx.report('feedback_sent', { feedback_id, task_id: row.task_id, ...(await committed(ctx, row)) })
   },
 })
 

@@ -10,7 +10,7 @@ import { Caller, openTestApp, type TestApp } from '../../testing/app.ts'
 import { effectRows } from '../../testing/effects.ts'
 import { FakeRunner, fakeHarness, harnessesOf } from '../../testing/fakes/runs.ts'
 import { gitNow, realGit } from '../../testing/git.ts'
-import { lockWaits, until } from '../../testing/signals.ts'
+import { deferred, lockWaits, until } from '../../testing/signals.ts'
 import { takeTurn } from '../handle.ts'
 
 interface Work {
@@ -213,6 +213,56 @@ describe('feedback', () => {
     expect(await ground.feedback(work)).toMatchObject({ status: 'sent', git_commit_hash: ground.git(work.path, 'rev-parse', 'HEAD') })
     expect(ground.git(work.path, 'log', '--format=%s', 'main..').split('\n')).toHaveLength(2)
     expect(await ground.letters(work.worker)).toHaveLength(1)
+  })
+
+  test.runIf(inject('postgres'))(
+    '[J26] that comes while the run of its worker is settled leaves the task with its worker',
+    async ({ ground }) => {
+      const { app } = ground.app
+      await ground.set('runs.linger_seconds', 3_600)
+      const { task } = await ground.handedIn()
+      const [run] = (await ground.app.owner.call('run_list', { task_id: task.id })).runs
+      const input = { run_id: run.id, task_id: task.id, ahead: 1, dirty: 0, fingerprint: 'x', problem: null }
+      const internal = (tool: string, input: object) => app.kernel.invoke({ tool, input, credential: 'system', surface: 'daemon' })
+      // After all that the request has set off: this is to be about one alone.
+      await internal('review_reconcile', { task_id: task.id })
+      await internal('run_reported', { task_id: task.id })
+      let settled: Promise<unknown> | undefined
+      await app.engine.write(async (tx) => {
+        // Whoever settles has read the task by then.
+        await sql`LOCK TABLE reviews IN ACCESS EXCLUSIVE MODE`.execute(tables(tx))
+        settled = internal('run_settled', input)
+        await until(async () => (await lockWaits(tx)) >= 1)
+        await sql`UPDATE tasks SET status = 'IN_PROGRESS' WHERE id = ${task.id}`.execute(tables(tx))
+      })
+      expect(await settled).toMatchObject({ ok: true })
+      expect((await ground.get(task.id)).status).toBe('IN_PROGRESS')
+    },
+  )
+
+  test.runIf(inject('postgres'))('[V15] waits for whoever decides about its task at the same moment', async () => {
+    const holding = deferred()
+    const release = deferred()
+    let held: Promise<unknown> | undefined
+    const ground: Ground = await groundWith((real) => async (place, delivery) => {
+      const made = await real.deliver(place, delivery)
+      const { engine } = ground.app.app
+      held = engine.write(async (tx) => {
+        await engine.hold?.(tx, [work.task.id])
+        holding.resolve()
+        await release.promise
+      })
+      await holding.promise
+      return made
+    })
+    const work: Work = await ground.handedIn()
+    const sent = ground.feedback(work)
+    await holding.promise
+    await until(async () => (await lockWaits(ground.app.app.engine.view)) >= 1)
+    expect(await ground.rounds(work)).toMatchObject([{ feedbacks: [{ state: 'sending' }] }])
+    release.resolve()
+    await held
+    expect(await sent).toMatchObject({ status: 'sent' })
   })
 
   test('[V16] that git will not take is a letter all the same, and says so', async () => {
@@ -490,7 +540,7 @@ describe('work that leads nowhere', () => {
       await sql`UPDATE tasks SET status = 'BACKLOG' WHERE id = ${task.id}`.execute(tables(tx))
       await sql`UPDATE reviews SET decision = 'abandoned', abandoned_at = 1 WHERE task_id = ${task.id}`.execute(tables(tx))
       looked = kernel.invoke({ tool: 'review_reconcile', input: { task_id: task.id }, credential: 'system', surface: 'daemon' })
-      await until(async () => (await lockWaits(ground.app.app)) >= 1)
+      await until(async () => (await lockWaits(tx)) >= 1)
     })
     expect(await looked).toMatchObject({ ok: true })
     const { rows } = await sql`SELECT type FROM effects WHERE type = 'work.remove'`.execute(tables(engine.view))
@@ -567,10 +617,10 @@ describe('work that leads nowhere', () => {
       // Whoever begins work stands still here, after it was looked at whether somebody may.
       await takeTurn(tx, `work:${work.task.id}`)
       both.push(app.kernel.invoke({ tool: 'agent_wake', input, credential: 'system', surface: 'daemon' }))
-      await until(async () => (await lockWaits(app)) >= 1)
+      await until(async () => (await lockWaits(tx)) >= 1)
       let over = false
       both.push(owner.call('review_abandon', { task_id: work.task.id, reason: 'x' }).finally(() => (over = true)))
-      await until(async () => over || (await lockWaits(app)) >= 2)
+      await until(async () => over || (await lockWaits(tx)) >= 2)
     })
     expect(await Promise.all(both)).toMatchObject([{ ok: true }, { status: 'BACKLOG' }])
     await until(() => ground.runner.living.length === 0)

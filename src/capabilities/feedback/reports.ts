@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { refuse } from '../../kernel/error.ts'
 import { defineTool } from '../../kernel/tool.ts'
+import { TaskId } from '../ids.ts'
 import { back, reviewDecided } from '../merge/index.ts'
 import { feedbackStore, reviewStore } from '../review/index.ts'
 import { about, handleOf, taskStore } from '../task/index.ts'
@@ -11,7 +12,8 @@ export const sent = defineTool({
   name: 'feedback_sent',
   title: 'Feedback has arrived',
   description: 'It is a commit on the branch of the work, or it is said why not; the task goes back to its worker.',
-  input: z.strictObject({ feedback_id: z.string(), commit: z.string().nullable(), problem: z.string().nullable() }),
+  // Held: its worker's run may be settled at this moment, and would see the task half from before and half from after.
+  input: z.strictObject({ feedback_id: z.string(), task_id: TaskId, commit: z.string().nullable(), problem: z.string().nullable() }),
   output: z.strictObject({}),
   impact: 'write',
   profile: 'maintainer',

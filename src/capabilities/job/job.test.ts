@@ -535,12 +535,12 @@ describe('a job', () => {
       // Whoever is admitted stands still here, after it was found in line.
       await takeTurn(tx, `work:${second.id}`)
       app.runner.exit(run, 0)
-      await until(async () => (await lockWaits(app.app)) >= 1)
+      await until(async () => (await lockWaits(tx)) >= 1)
       let over = false
       cancelled = app.owner.call('job_cancel', { job_id: job.id }).finally(() => {
         over = true
       })
-      await until(async () => over || (await lockWaits(app.app)) >= 2)
+      await until(async () => over || (await lockWaits(tx)) >= 2)
     })
     await cancelled
     await app.over(before.id)
@@ -558,7 +558,7 @@ describe('a job', () => {
       await sql`LOCK TABLE reviews IN ACCESS EXCLUSIVE MODE`.execute(tables(tx))
       await sql`UPDATE jobs SET cancel_asked_at = 1 WHERE id = ${job.id}`.execute(tables(tx))
       app.runner.exit(run, 1)
-      await until(async () => (await lockWaits(app.app)) >= 1)
+      await until(async () => (await lockWaits(tx)) >= 1)
     })
     expect(await app.over(job.id)).toMatchObject({ state: 'cancelled' })
     expect(app.runner.started).toHaveLength(1)
@@ -633,7 +633,7 @@ describe('a job', () => {
       await sql`UPDATE runs SET reported = 1 WHERE id = ${run}`.execute(tables(tx))
       app.runner.print(run, turn)
       // The output has read the row from before the request, and waits to write it.
-      await until(async () => (await lockWaits(app.app)) >= 1)
+      await until(async () => (await lockWaits(tx)) >= 1)
     })
     await until(async () => (await app.stored(run)).turns === 1)
     expect(await app.stored(run)).toMatchObject({ reported: 1 })

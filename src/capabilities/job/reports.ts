@@ -231,7 +231,7 @@ export const lingeredOn = defineTool({
     const run = await requireRun(ctx, run_id)
     // One that has asked again since has its time from then on. One that takes no messages does not know of the feedback: ended, it is
     // started again with it.
-    if (run.reported !== round || (hears && (await hasWorkBack(ctx, run)))) return {}
+    if (run.reported !== round || (hears && isBackAt(run, await taskStore(ctx.tx).find(run.task_id)))) return {}
     await askToStop(ctx, run, 'stopped')
     return {}
   },
@@ -286,15 +286,15 @@ async function nextOf(ctx: RunContext, job: JobRow, run: RunRow, work: Left): Pr
     cancelAsked: job.cancel_asked_at !== null,
     movedTo: task && task.status !== 'IN_PROGRESS' ? task.status : undefined,
     reported: letGo || handedIn(run),
-    sentBack: handedIn(run) && (await hasWorkBack(ctx, run)),
+    // By the same look at the task as all the rest: on PostgreSQL it may have come back since.
+    sentBack: handedIn(run) && isBackAt(run, task),
     taskOpen: task !== undefined && task.deleted_at === null && task.status !== 'DONE',
     now: ctx.now,
   })
 }
 
 /** The task is IN_PROGRESS under the very agent that handed it in. */
-async function hasWorkBack(ctx: RunContext, { task_id, agent_id }: RunRow): Promise<boolean> {
-  const task = await taskStore(ctx.tx).find(task_id)
+function isBackAt({ agent_id }: RunRow, task: TaskRow | undefined): boolean {
   return task?.status === 'IN_PROGRESS' && task.deleted_at === null && !isDuty(task) && task.assignee_id === agent_id
 }
 
