@@ -1,9 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { type IncomingMessage, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
+import { json } from 'node:stream/consumers'
 import type { ErrorBody } from '../kernel/error.ts'
 import { migratedFile } from './databases.ts'
 import { kill, survivors } from './survivors.ts'
@@ -101,16 +103,18 @@ export class TestDaemon {
     rmSync(this.home, { recursive: true, force: true, maxRetries: 10 })
   }
 
-  async post(tool: string, input: unknown = {}, token: string = this.token, init: RequestInit = {}): Promise<Reply> {
-    const headers = {
-      authorization: `Bearer ${token}`,
-      'content-type': 'application/json',
-      // A test that computes for seconds does not see that the daemon has closed an idle connection, and would write into it.
-      connection: 'close',
-      ...(init.headers as Fields as Record<string, string>),
-    }
-    const response = await fetch(`${this.url}/api/tools/${tool}`, { method: 'POST', body: JSON.stringify(input), ...init, headers })
-    return { status: response.status, ...((await response.json()) as Omit<Reply, 'status'>) }
+  async post(
+    tool: string,
+    input: unknown = {},
+    token: string = this.token,
+    { headers = {}, signal }: { headers?: Record<string, string>; signal?: AbortSignal } = {},
+  ): Promise<Reply> {
+    const own = { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...headers }
+    // A connection of its own: into one that is kept, a test may write at the moment in which the daemon closes it.
+    const asked = request(`${this.url}/api/tools/${tool}`, { method: 'POST', agent: false, headers: own, signal })
+    asked.end(JSON.stringify(input))
+    const [response] = (await once(asked, 'response')) as [IncomingMessage]
+    return { status: response.statusCode as number, ...((await json(response)) as Omit<Reply, 'status'>) }
   }
 
   // biome-ignore lint/suspicious/noExplicitAny: see Reply

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { TestDaemon } from '../../src/testing/daemon.ts'
 import { type Cluster, createDatabase, startCluster } from '../../src/testing/databases.ts'
 import { git, repository } from '../chaos/kill-runs.ts'
-import { send } from './support.ts'
+import { send, until } from './support.ts'
 
 let cluster: Cluster
 beforeAll(async () => {
@@ -155,6 +155,8 @@ describe('a database that is away', () => {
     const waiting = daemon.call('event_wait', { cursor, types: ['task.created'], timeout_seconds: 40 })
     const health = async () => (await send(daemon.url, { path: '/healthz' })).json.ok
     expect(await health()).toBe(true)
+    // One that has not begun to wait when the database goes is refused.
+    await until(async () => (await daemon.call('system_health')).waiting_calls === 1, 'it waits')
     comesBack()
     await cluster.stop('immediate')
     expect((await daemon.post('task_create', { title: 'not now' })).error).toMatchObject({ code: 'TRANSIENT_ERROR' })
