@@ -217,6 +217,25 @@ describe('a place is made', () => {
     expect(await ground.git.add(place)).toEqual({ base: place.from, head })
   })
 
+  test.for(['with its record', 'without its record', 'with half of its record'] as const)(
+    '[G4] that was killed while git made it, %s',
+    async (left, { ground, expect }) => {
+      const place = await ground.made()
+      const admin = ground.in(place.path, 'rev-parse', '--absolute-git-dir')
+      const link = readFileSync(join(place.path, '.git'), 'utf8')
+      rmSync(place.path, { recursive: true })
+      mkdirSync(place.path)
+      // It makes the file, and then writes to it.
+      writeFileSync(join(place.path, '.git'), left === 'with half of its record' ? link : '')
+      if (left === 'without its record') rmSync(admin, { recursive: true })
+      // Written after the link.
+      if (left === 'with half of its record') for (const name of ['HEAD', 'commondir', 'index']) rmSync(join(admin, name), { force: true })
+      expect(await ground.git.add(place)).toMatchObject({ base: place.from })
+      expect(await ground.git.state(place, place.from)).toMatchObject({ state: 'present', dirty: 0 })
+      expect(ground.in(place.path, 'status', '--porcelain')).toBe('')
+    },
+  )
+
   test('[G4] while somebody prunes', async ({ ground }) => {
     let on = true
     const pruning = (async () => {

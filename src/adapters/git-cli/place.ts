@@ -7,7 +7,7 @@ import { exists } from './files.ts'
 import { checkedOutBeside, headsOf } from './heads.ts'
 import { linkIn } from './layout.ts'
 import { freeLocks } from './lock-files.ts'
-import { baseCommit, canonical, commitAt, type Found, find, refs } from './repo.ts'
+import { baseCommit, canonical, commitAt, type Found, find, isHalfMade, refs } from './repo.ts'
 import { rescue, save, saveHead } from './rescue.ts'
 import { type At, LONG_MS, type Open, type Repo } from './run.ts'
 import { smallFileOrNone } from './small-file.ts'
@@ -27,6 +27,7 @@ export async function register(open: Open, repo: Repo, place: NewPlace, lockWait
   const base = await ensureBranch(repo, place)
   if (found.state === 'present') return base
   if (found.admin) await unregister(open, repo, place, found, basename(place.path))
+  else await dropHalfMade(place.path)
   await mkdir(dirname(place.path), { recursive: true, mode: 0o700 })
   // A branch that it makes itself from a remote one is written to the configuration: of many at once most fail at that lock.
   await requireNowhereElse(repo, place)
@@ -165,12 +166,18 @@ export async function sweep(root: string): Promise<void> {
   for (const name of await readdir(folder).catch(() => [])) await rm(join(folder, name), { recursive: true, force: true, maxRetries: 3 })
 }
 
+/** In its place git would make no worktree. */
+async function dropHalfMade(path: string): Promise<void> {
+  if (await isHalfMade(path)) await rm(join(path, '.git'), { force: true })
+}
+
 /** Only the one: `worktree prune` would also forget those of the person's that are on a disk which is not mounted now. */
 async function unregister(open: Open, repo: Repo, place: Place, found: Found, as: string): Promise<Rescue | undefined> {
   const head = found.admin && (await smallFileOrNone(join(found.admin, 'HEAD'))).trim()
   const detached = head && /^[0-9a-f]{40,64}$/.test(head) ? await commitAt(repo, head) : undefined
   const saved = await saveHead(repo, detached, place.branch, as)
   if (found.admin) await keepSubmodules(open, repo, found.admin)
+  await dropHalfMade(place.path)
   await rmdir(place.path).catch(() => {})
   await repo.git(['worktree', 'remove', '--force', '--force', '--', await canonical(place.path)])
   return saved

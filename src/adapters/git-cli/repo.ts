@@ -67,13 +67,29 @@ export async function find(common: string, place: Pick<Place, 'path'>): Promise<
   const target = link ? await realpath(resolve(path, link)).catch(() => undefined) : undefined
   // Each names the other: none of perhaps hundreds of others is this one.
   if (target && dirname(target) === join(common, 'worktrees') && (await worktreeOf(target)) === path)
-    return { state: 'present', admin: target, common }
+    return { state: (await isHalfMade(path)) ? 'missing' : 'present', admin: target, common }
   const admin = await adminOf(common, path)
   if (!kind) return { state: 'missing', admin, common }
   if (!kind.isDirectory()) return { state: 'foreign', admin, common }
   if (admin && target === admin) return { state: 'present', admin, common }
   // Taken away just now it has no files either.
-  return { state: (await readdir(path).catch(() => [])).length === 0 ? 'missing' : 'foreign', admin, common }
+  const nobodys = (await readdir(path).catch(() => [])).length === 0 || (await isHalfMade(path))
+  return { state: nobodys ? 'missing' : 'foreign', admin, common }
+}
+
+/**
+ * Nothing but a link that was not written yet, or whose record was not: git, or we, were killed while the worktree was made, before anything
+ * was checked out.
+ */
+export async function isHalfMade(path: string): Promise<boolean> {
+  const names = await readdir(path).catch(() => [])
+  const file = join(path, '.git')
+  const link = names.length === 1 && names[0] === '.git' ? await lstat(file).catch(() => undefined) : undefined
+  if (!link?.isFile()) return false
+  const admin = linkIn(await smallFileOrNone(file))
+  if (link.size === 0 || !admin) return link.size === 0
+  const record = await Promise.all(['HEAD', 'commondir'].map((name) => smallFileOrNone(join(resolve(path, admin), name))))
+  return record.some((text) => text === '')
 }
 
 async function adminOf(common: string, path: string): Promise<string | undefined> {
