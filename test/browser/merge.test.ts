@@ -270,7 +270,7 @@ describe.skipIf(withoutBrowser('[U23] [U24] [U25] the merge line'))('the merge l
     await card.getByRole('button', { name: 'Look at the changes' }).waitFor()
     await nobodyAtWork(daemon)
     await card.getByRole('button', { name: 'Create pull request' }).click()
-    await card.getByText('To review').waitFor()
+    await card.getByRole('heading', { name: 'To review' }).waitFor()
     expect(await statusOf(daemon, task)).toBe('REVIEW')
 
     git(repo, 'commit', '-q', '--allow-empty', '--message=theirs')
