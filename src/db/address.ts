@@ -21,7 +21,8 @@ const LEAST = 8
 
 /** `?connection_limit=12` of the address, for a server that allows few; never below what a daemon needs to get anything done. */
 export function connectionsOf(url: string): Connections {
-  const asked = Number(new URL(url).searchParams.get('connection_limit') ?? Number.NaN)
+  // Not as a URL: pg also takes `postgres://me@/shop`, which is none.
+  const asked = Number(new URLSearchParams(url.split('?')[1]).get('connection_limit') ?? Number.NaN)
   const limit = Math.max(LEAST, Number.isNaN(asked) ? Number.POSITIVE_INFINITY : Math.floor(asked))
   const readers = Math.min(MOST.readers, Math.round(limit * 0.3))
   const effects = Math.min(MOST.effects, Math.max(2, Math.round(limit * 0.2)))

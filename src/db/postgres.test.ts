@@ -303,6 +303,11 @@ describe('many at once', () => {
     await Promise.all(engines.map((engine) => engine.close()))
   })
 
+  test('[D48] an address without a host is read, too', () => {
+    expect(connectionsOf('postgres://me@/shop?host=/run/postgresql&connection_limit=12')).toEqual({ readers: 4, effects: 2, writers: 5 })
+    expect(connectionsOf('postgres://me@/shop')).toEqual({ readers: 6, effects: 4, writers: 10 })
+  })
+
   test.for([
     ['', 21],
     ['&connection_limit=12', 12],
