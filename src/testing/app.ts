@@ -8,7 +8,7 @@ import type { LoggedEvent } from '../kernel/event.ts'
 import type { Answer, Request } from '../kernel/invoke.ts'
 import { Clones, migratedFile } from './databases.ts'
 import { testSurroundings } from './ports.ts'
-import { until } from './signals.ts'
+import { until, written } from './signals.ts'
 
 type Fields = Record<string, unknown>
 
@@ -69,8 +69,8 @@ export async function openTestApp(options: TestOptions = {}): Promise<TestApp> {
   const database = options.database ?? (await clones?.take()) ?? (await newFile(join(folder, 'signalbox.db'), options.capabilities))
   // The same over a reopening: what was started goes on without the app.
   const surroundings = testSurroundings(folder)
-  const open = (ownerSecrets: string[]) =>
-    createApp({
+  const open = async (ownerSecrets: string[]) => {
+    const app = await createApp({
       database,
       ...surroundings,
       onDefect: () => {},
@@ -78,6 +78,10 @@ export async function openTestApp(options: TestOptions = {}): Promise<TestApp> {
       ports: { ...surroundings.ports, ...options.ports },
       ownerSecrets,
     })
+    const write = app.engine.write.bind(app.engine)
+    app.engine.write = (job) => write(job).finally(written)
+    return app
+  }
   const state = { app: await open([]) }
   const ownerOf = async (app: App) => {
     const found = await app.identity.authenticate(app.engine.view, app.ownerToken)

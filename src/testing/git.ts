@@ -23,7 +23,7 @@ export function realGit(options: Omit<GitOptions, 'own'>): Git {
  */
 export function gitNow(cwd: string, args: string[], env: NodeJS.ProcessEnv = process.env): string {
   pipes ??= openPipes()
-  const request = Buffer.from(`${JSON.stringify({ cwd, args, env })}\n`)
+  const request = Buffer.from(`${JSON.stringify({ cwd, args: [...WITHOUT_UPKEEP, ...args], env })}\n`)
   for (let sent = 0; sent < request.length; ) sent += writeSync(pipes.asked, request, sent)
   const chunks: Buffer[] = []
   do chunks.push(readSome(pipes.answered))
@@ -34,6 +34,8 @@ export function gitNow(cwd: string, args: string[], env: NodeJS.ProcessEnv = pro
 }
 
 const LINE_FEED = 10
+/** Each commit would start a second git that looks whether there is anything to tidy up. */
+const WITHOUT_UPKEEP = ['-c', 'maintenance.auto=false']
 let pipes: { asked: number; answered: number } | undefined
 
 function openPipes() {

@@ -21,20 +21,51 @@ const PATIENCE_MS = 60_000
 /** A look that takes longer is one during which this process, or the machine, stood still: that costs no more patience. */
 const LONGEST_LOOK_MS = 1_000
 const LOOKS_AT_ONCE = 20
+/** After so long it looks again although nothing was written: not all that tests wait for is in a database. */
 const LOOK_AGAIN_MS = 5
+const RARELY_MS = 40
+/** Looks take a quarter of the time at most: the processor is for those that it waits for. */
+const REST_PER_LOOK = 3
+const LONGEST_REST_MS = 100
 // As it is before a test puts a clock of its own in its place.
 const later = setTimeout
 
-/** Looks again and again until the state is there: no clock decides when a test goes on. */
+const waiting = new Set<() => void>()
+let writes = 0
+
+/** Said after every commit of every test app: whoever waits looks again. */
+export function written(): void {
+  writes++
+  for (const wake of waiting) wake()
+}
+
+/** Looks again whenever something was written, and now and then: no clock decides when a test goes on. */
 export async function until(holds: () => boolean | Promise<boolean>, patienceMs = PATIENCE_MS): Promise<void> {
-  let [patience, looked] = [patienceMs, performance.now()]
+  let [patience, looked, seen] = [patienceMs, performance.now(), writes]
   for (let looks = 1; !(await holds()); looks++) {
+    const took = performance.now() - looked
+    const isCheap = looks < LOOKS_AT_ONCE && took < 0.3
+    if (isCheap) await new Promise<void>((resolve) => setImmediate(resolve))
+    else await restAfter(took, looks, seen)
     patience -= Math.min(performance.now() - looked, LONGEST_LOOK_MS)
     looked = performance.now()
+    seen = writes
     if (patience < 0) throw new Error(`this never came true: ${holds}`)
-    // Who looks all the time takes the processor, or the answers, from those that it waits for.
-    await new Promise<void>((resolve) => (looks < LOOKS_AT_ONCE ? setImmediate(resolve) : later(resolve, LOOK_AGAIN_MS)))
   }
+}
+
+async function restAfter(took: number, looks: number, seen: number): Promise<void> {
+  await new Promise((resolve) => later(resolve, Math.min(took * REST_PER_LOOK, LONGEST_REST_MS)))
+  if (writes !== seen) return
+  await new Promise<void>((resolve) => {
+    const timer = later(() => wake(), Math.min(LOOK_AGAIN_MS * looks, RARELY_MS))
+    const wake = () => {
+      clearTimeout(timer)
+      waiting.delete(wake)
+      resolve()
+    }
+    waiting.add(wake)
+  })
 }
 
 /** The next write stands still between its permission check and its transaction, until it is let go. */

@@ -637,6 +637,9 @@ describe('work that leads nowhere', () => {
     // Its letter wakes it.
     await ground.feedback(work)
     await ground.told('run.started', 2)
+    // Unread, it would wake the worker again after its end.
+    for (const { id } of await ground.letters(work.worker))
+      await ground.app.owner.call('mail_read', { mail_id: id }, { actFor: work.worker })
     ground.commit(work.path, 'c.txt', 'c\n')
     ground.runner.exit((await ground.app.owner.call('run_list', { task_id: work.task.id })).runs[0].id, 0)
     await until(async () => (await ground.rounds(work))[0]?.refused === 1)
