@@ -14,7 +14,7 @@ export async function launch(): Promise<Browser> {
   if (!executablePath)
     throw new Error('there is no Chromium here: install it, name it in SIGNALBOX_CHROMIUM, or `npm test -- --without chromium`')
   // Chromium refuses its sandbox to root.
-  return chromium.launch({ executablePath, chromiumSandbox: process.getuid?.() !== 0 })
+  return chromium.launch({ executablePath, chromiumSandbox: process.getuid?.() !== 0, args: ['--disable-gpu'] })
 }
 
 /** Somebody with a browser of their own. Whatever goes wrong on their pages is a problem, unless the test expects it. */
