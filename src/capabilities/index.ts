@@ -11,6 +11,7 @@ import { beginLine, handedInOf, lineHeadOf, linesOfRepo, merge, reviewAttention,
 import { belongings, project } from './project/index.ts'
 import { askForReviewers, closePr, pullRequestOf, review } from './review/index.ts'
 import { openSession, session, sessionAttention, terminalOf } from './session/index.ts'
+import { setup, setupAttention } from './setup/index.ts'
 import { system } from './system/index.ts'
 import { askForAttention, askForEpics, task, tasksOfProject, whenTaskEnds } from './task/index.ts'
 import { transcript } from './transcript/index.ts'
@@ -22,6 +23,7 @@ const all = [
   project,
   task,
   work,
+  setup,
   transcript,
   review,
   approval,
@@ -40,7 +42,7 @@ export const capabilities: Capability[] = all
 
 askAboutAgents(aboutAgents)
 askForTerminals(terminalOf)
-askForAttention(feedbackAttention, leftAttention, reviewAttention, epicAttention, jobAttention, sessionAttention)
+askForAttention(feedbackAttention, leftAttention, reviewAttention, epicAttention, setupAttention, jobAttention, sessionAttention)
 askForEpics(epicFacts)
 askForPullRequests(pullRequestOf)
 askForLines({ headOf: lineHeadOf, begin: beginLine })

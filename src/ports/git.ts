@@ -246,6 +246,15 @@ export interface Git {
   placeFor(name: PlaceName): string
   /** Also when an earlier attempt made it, or only half of it. Refuses a path that holds anything else. */
   add(place: NewPlace): Promise<{ base: string; head: string }>
+  /**
+   * Copies files that git does not carry from the person's checkout: those that match one of the patterns, as git matches paths, and are
+   * ignored in both. What is there already stays. `to`: a place, or a scratch checkout. Answers with their paths.
+   */
+  bring(repo: string, to: string, patterns: string[]): Promise<string[]>
+  /** Of the checkout at this path: another one once it was taken away and made again. */
+  idOf(path: string): Promise<string>
+  /** The names of all that a commit has at its top. */
+  topOf(repo: string, commit: string): Promise<string[]>
   /** Saves what is there, then takes the folder away. The branch stays. */
   remove(place: Place, rescueAs: string): Promise<{ rescue: Rescue | undefined }>
   /** `from`: a commit, or a ref in full. */

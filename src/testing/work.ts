@@ -1,7 +1,7 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { RunSpec } from '../ports/runner.ts'
+import type { RunSpec, StopReason } from '../ports/runner.ts'
 import type { TestApp } from './app.ts'
 import { FakeRunner } from './fakes/runs.ts'
 import { gitNow } from './git.ts'
@@ -77,25 +77,34 @@ export class WorkGround {
   }
 }
 
-/** Agents are played; the checks of a merge are really run. */
+/** Agents are played; the setup of a checkout and the checks of a merge are really run. */
 export class CheckingRunner extends FakeRunner {
   /** Before each of them begins. */
   beforeCheck: (spec: RunSpec) => void | Promise<void> = () => {}
   checks = 0
+  setups = 0
+  readonly #children = new Map<string, ChildProcess>()
 
   override async start(run: string, spec: RunSpec) {
     const known = this.runs.get(run)?.spec !== undefined
     const started = await super.start(run, spec)
-    if (known || !run.startsWith('check-')) return started
-    this.checks++
+    if (known || !/^(check-|setup)/.test(run)) return started
+    if (run.startsWith('check-')) this.checks++
+    else this.setups++
     void this.#check(run, spec)
     return started
   }
 
+  override stop(run: string, why: StopReason) {
+    this.#children.get(run)?.kill('SIGKILL')
+    return super.stop(run, why)
+  }
+
   async #check(run: string, spec: RunSpec): Promise<void> {
-    await this.beforeCheck(spec)
+    if (run.startsWith('check-')) await this.beforeCheck(spec)
     const [program, ...args] = spec.argv
     const child = spawn(program, args, { cwd: spec.cwd, stdio: ['ignore', 'pipe', 'pipe'] })
+    this.#children.set(run, child)
     const printed: Buffer[] = []
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (bytes) => printed.push(bytes))
     child.on('close', (code) => {

@@ -1,6 +1,8 @@
 import { realpathSync } from 'node:fs'
+import { stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { type Git, GitRefusal, type Place } from '../../ports/git.ts'
+import { bring } from './bring.ts'
 import { deliver } from './deliver.ts'
 import { diffOfCommit, diffOfPlace } from './diff.ts'
 import { type Exec, execHere } from './exec.ts'
@@ -9,6 +11,7 @@ import { follow } from './follow.ts'
 import { build, keep, keyOf, land, lineHead } from './line.ts'
 import { ensure } from './merge.ts'
 import {
+  checkBelow,
   checkCommit,
   checkLine,
   checkNewBranch,
@@ -106,6 +109,22 @@ export function createGit({
         const base = await alone(turns, repo, lockWaitMs, () => register(open, repo, place, lockWaitMs))
         return { base, head: await checkOut(open, repo, place, lockWaitMs) }
       }),
+    idOf: async (path) => {
+      checkBelow(root, path)
+      const { ino, birthtimeNs } = await stat(path, { bigint: true })
+      return `${ino}.${birthtimeNs}`
+    },
+    bring: async (path, to, patterns) => {
+      checkBelow(root, to)
+      const repo = await openRepo(open, path)
+      const { admin, state } = await find(repo.common, { path: to })
+      if (state !== 'present' || !admin) throw foreign({ path: to, repo: path })
+      return turns.take(to, async () => bring(await repo.checkout(repo.cwd, repo.gitDir), await repo.checkout(to, admin), patterns))
+    },
+    topOf: async (path, commit) => {
+      const repo = await openRepo(open, path)
+      return (await repo.git(['ls-tree', '-z', '--name-only', checkCommit(commit)])).toString().split('\0').filter(Boolean)
+    },
     remove: async (place, rescueAs) => {
       rescuesUnder(rescueAs)
       const saved = await at(place, (repo) => alone(turns, repo, lockWaitMs, () => takeAway(open, repo, place, root, rescueAs, lockWaitMs)))

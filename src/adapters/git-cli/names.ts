@@ -70,8 +70,12 @@ export function scratchUnder(root: string, repo: string, name: string): string {
 export function checkPlace(root: string, place: Place): void {
   checkBranch(place.branch)
   checkPath(place.repo)
-  checkPath(place.path)
-  if (!place.path.startsWith(root + sep)) throw new GitRefusal('invalid', `${place.path} is not below ${root}, where worktrees are kept.`)
+  checkBelow(root, place.path)
+}
+
+export function checkBelow(root: string, path: string): void {
+  checkPath(path)
+  if (!path.startsWith(root + sep)) throw new GitRefusal('invalid', `${path} is not below ${root}, where worktrees are kept.`)
 }
 
 /** Of a file, below a folder. */

@@ -5,6 +5,7 @@ import { GitRefusal } from '../../ports/git.ts'
 import type { Harness, Launch, LaunchPlan } from '../../ports/harness.ts'
 import type { Exit } from '../../ports/runner.ts'
 import { hashOf, newSecret } from '../agent/index.ts'
+import { makeReady } from '../setup/index.ts'
 import { taskStore, whyNotScript } from '../task/index.ts'
 import { Elsewhere, makeWorktree, placeOf, type WorkRow, workOf, workPlan } from '../work/index.ts'
 import { briefFor } from './brief-for.ts'
@@ -51,6 +52,10 @@ async function launch(ctx: EffectContext, run_id: string): Promise<void> {
   if (!work) throw new Error(`the work of ${run.task_id} is not there`)
   await placeOf(ctx, work)
   const place = await makeWorktree(ctx, await workPlan(ctx.view, work))
+  const ready = await makeReady(ctx, { work, path: place.path, by: run_id, next: launchRun({ run_id }) })
+  if (ready === 'later') return
+  // The next life tries again.
+  if (ready !== 'ready') return ctx.report('run_ended', { run_id, exit: neverBegan(ready.problem), events: [] }).then()
   const harness = harnesses.get(run.harness)
   if (!harness) throw new Error(`This daemon has no harness "${run.harness}".`)
   const token = run.kind === 'agent' ? await runner.keep(run_id, 'token', () => newSecret('agent')) : ''

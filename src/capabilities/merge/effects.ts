@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { defineEffect, type EffectContext } from '../../kernel/effect.ts'
 import { type Build, GitRefusal, type LineOf, type MergeMethod } from '../../ports/git.ts'
-import { type Belonging, projectStore, type RepoRow } from '../project/index.ts'
+import { type Belonging, projectStore, proposeSetup, type RepoRow } from '../project/index.ts'
 import { reviewStore } from '../review/index.ts'
 import { handleOf, taskStore } from '../task/index.ts'
 import { madeElsewhere, workOf } from '../work/index.ts'
-import { endChecks, runChecks, type Verdict } from './checks.ts'
+import { type Commands, endChecks, runChecks, type Verdict } from './checks.ts'
 import { nextInLine } from './order.ts'
 import { knownHeads, type Line, lineHeadOf, lineNow, lineOf, movedElsewhere } from './stands.ts'
 import { isOpen, type MergeRow, mergeStore } from './store.ts'
@@ -132,6 +132,8 @@ interface Wanted {
   said: Pick<Build, 'message' | 'trailers'>
   /** The command that has to pass. */
   checks: string | null
+  /** The command that makes its checkout ready. */
+  setup: string | null
 }
 
 function checkNamesOf({ id, built, built_on }: MergeRow): string[] {
@@ -178,9 +180,12 @@ class Passage {
       if (built.result === 'landed') return this.#landed({ commit: built.commit, head: at.head, moved: true }, wanted.checks)
       if (!before) await endChecks(this.#ctx, checkNamesOf(merge))
       if (!before) await this.#tell('merge_built', { on: at.head, commit: built.commit })
-      const red = wanted.checks === null ? undefined : await this.#check(wanted.checks, built.commit, at.head)
+      const red = wanted.checks === null ? undefined : await this.#check(wanted, built.commit, at.head)
       if (red === 'held') return
       if (red === 'stale') continue
+      // Nobody knows what its checks would have said: it is not sent back for that.
+      if (red?.notReady)
+        return this.#tell('merge_stuck', { reason: `With this work in it, a fresh checkout cannot be set up. ${red.reason}` })
       if (red) return this.#tell('merge_red', { reason: red.reason, log: red.log })
       // Taken out, closed, deleted or moved while the checks ran: it is wanted no more.
       if (!(await this.#wanted())) return this.#withdraw()
@@ -207,33 +212,50 @@ class Passage {
   }
 
   /** Undefined when it may land. */
-  async #check(command: string, commit: string, base: string): Promise<Verdict | 'held' | 'stale' | undefined> {
+  async #check({ checks, setup }: Wanted, commit: string, base: string): Promise<Verdict | 'held' | 'stale' | undefined> {
+    const command = checks as string
     const line = await mergeStore(this.#ctx.view).line(this.#repo.id, this.#line.target)
     // Cut off before it landed: they have passed.
     if (line?.green === commit && line.green_by === command) return undefined
-    const verdict = await this.#verdict(command, commit)
+    const verdict = await this.#verdict({ checks: command, setup }, commit)
     if (verdict === 'stale') return verdict
     if (verdict.green) return undefined
     // Whoever lands on a tree that was red before is not to blame for it.
     if (line?.green === base && line.green_by === command) return verdict
-    const alone = await this.#verdict(command, base)
+    const alone = await this.#verdict({ checks: command, setup }, base)
     if (alone === 'stale') return alone
     if (alone.green) return verdict
-    const { target } = this.#line
-    const mend = `Mend ${target}, then let the line go on: ${goOn(this.#repo.handle, target)}`
-    await this.#hold(`${target} itself fails its checks, without any of the queued work: ${alone.reason} ${mend}`, alone.log)
+    await this.#hold(await this.#whyHeld(alone, base, setup), alone.log)
     return 'held'
   }
 
-  async #verdict(command: string, commit: string): Promise<Verdict | 'stale'> {
+  /** Checks that fail because nothing was installed are mended by a setup, not in the code. */
+  async #whyHeld(alone: Verdict, base: string, setup: string | null): Promise<string> {
+    const { target, repo: path } = this.#line
+    const { handle } = this.#repo
+    const thenGoOn = `then let the line go on: ${goOn(handle, target)}`
+    if (alone.notReady)
+      return `A fresh checkout of ${target} cannot be set up. ${alone.reason}\nMend it or the setup of ${handle}, ${thenGoOn}`
+    const proposed = setup === null ? proposeSetup(await this.#ctx.ports.git.topOf(path, base)) : undefined
+    const mend = proposed
+      ? `A fresh checkout has no packages, and ${handle} has no setup; ${proposed.because.join(' and ')} suggests one: signalbox repo update ${handle} --setup "${proposed.setup}", ${thenGoOn}`
+      : `Mend ${target}, ${thenGoOn}`
+    return `${target} itself fails its checks, without any of the queued work: ${alone.reason} ${mend}`
+  }
+
+  async #verdict({ checks, setup }: Commands, commit: string): Promise<Verdict | 'stale'> {
     const { git, runner } = this.#ctx.ports
     const names = checkNames(this.#merge.id, commit)
     let verdict: Verdict | 'stale' | undefined
     for (const name of names) {
       // Each that begins finds the tree and nothing else.
-      const cwd = async () => (await git.scratch(this.#line.repo, scratchOf(this.#line.target), commit)).path
-      const isWanted = async (asked: string) => (await this.#wanted())?.checks === asked
-      verdict = await runChecks(this.#ctx, { name, command, cwd, repo: this.#line.repo, isWanted })
+      const checkout = async () => (await git.scratch(this.#line.repo, scratchOf(this.#line.target), commit)).path
+      const isWanted = async (asked: Commands) => {
+        const wanted = await this.#wanted()
+        return wanted?.checks === asked.checks && wanted.setup === asked.setup
+      }
+      const repo = { path: this.#line.repo, setup, check_files: this.#repo.check_files }
+      verdict = await runChecks(this.#ctx, { name, command: checks, checkout, repo, isWanted })
       if (verdict === 'stale' || verdict.green) break
     }
     // Not before: whoever comes back after the first would take the second for it.
@@ -250,7 +272,8 @@ class Passage {
     if (!merge || !isOpen(merge) || !task || !review || task.status !== 'REVIEW' || task.deleted_at !== null) return undefined
     const message = `${handleOf(task)} ${task.title}\n\n${review.summary}`
     const said = { message, trailers: { 'Signalbox-Task': task.id, 'Signalbox-Review': review.id } }
-    return { merge, said, checks: (await projectStore(view).repo(this.#repo.id))?.checks ?? null }
+    const repo = await projectStore(view).repo(this.#repo.id)
+    return { merge, said, checks: repo?.checks ?? null, setup: repo?.setup ?? null }
   }
 
   async #hold(reason: string, log?: string): Promise<void> {

@@ -1,4 +1,4 @@
-import { defineCapability } from '../../kernel/capability.ts'
+import { defineCapability, JSON_TEXT } from '../../kernel/capability.ts'
 import { migrations } from './migrations.ts'
 import { deleteProject, removeRepo } from './remove.ts'
 import { projectCreated, projectDeleted, repoAdded, repoMoved, repoRemoved, repoSynced, repoUpdated } from './schema.ts'
@@ -10,6 +10,7 @@ export const project = defineCapability({
   name: 'project',
   tools: [list, create, open, deleteProject, listRepos, addRepo, updateRepo, removeRepo, moved],
   migrations,
+  values: { repos: { files: JSON_TEXT, check_files: JSON_TEXT } },
   events: [projectCreated, projectDeleted, repoAdded, repoUpdated, repoMoved, repoRemoved, repoSynced],
   effects: [moveRepo],
   things: [
@@ -33,6 +34,7 @@ export const project = defineCapability({
 
 export { type Belonging, belongings, type Owner } from './belongings.ts'
 export { currentProject } from './current.ts'
+export { proposeSetup } from './propose.ts'
 export { ProjectView, projectView, RepoView, repoSynced, repoView } from './schema.ts'
 export { projectStore, type RepoRow } from './store.ts'
 export { noProject } from './tools.ts'

@@ -24,4 +24,12 @@ export const migrations: Migration[] = [
       'CREATE INDEX repos_removed ON repos (removed_from)',
     ],
   },
+  {
+    name: 'setup',
+    up: ({ text }) => [
+      `ALTER TABLE repos ADD COLUMN setup ${text}`,
+      `ALTER TABLE repos ADD COLUMN files ${text} NOT NULL DEFAULT '[]'`,
+      `ALTER TABLE repos ADD COLUMN check_files ${text} NOT NULL DEFAULT '[]'`,
+    ],
+  },
 ]

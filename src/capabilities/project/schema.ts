@@ -21,6 +21,9 @@ export const RepoView = z.strictObject({
   base_branch: z.string(),
   remote: z.string().nullable(),
   checks: z.string().nullable(),
+  setup: z.string().nullable().describe('Makes a fresh checkout ready: runs before an agent begins, and before checks'),
+  files: z.array(z.string()).describe('Ignored files that are copied from your checkout into worktrees'),
+  check_files: z.array(z.string()).describe('The same, into checkouts for checks'),
   head: z.string().nullable(),
   synced_at: Timestamp,
   created_at: Timestamp,
@@ -37,12 +40,16 @@ export const repoMoved = defineEvent(
 )
 export const repoSynced = defineEvent('repo.synced', z.strictObject({ head: z.string().nullable(), remote: z.string().nullable() }))
 
-export const repoUpdated = defineEvent('repo.updated', z.strictObject({ base_branch: z.string(), checks: z.string().nullable() }))
+export const repoUpdated = defineEvent(
+  'repo.updated',
+  z.strictObject({ base_branch: z.string(), checks: z.string().nullable(), setup: z.string().nullable() }),
+)
 
 export function projectView({ deleted_at: _, ...row }: ProjectRow): z.output<typeof ProjectView> {
   return { ...row, created_at: iso(row.created_at), updated_at: iso(row.updated_at) }
 }
 
 export function repoView({ removed_from: _, ...row }: RepoRow): z.output<typeof RepoView> {
-  return { ...row, synced_at: iso(row.synced_at), created_at: iso(row.created_at) }
+  const [files, check_files] = [row.files, row.check_files].map((list) => JSON.parse(list) as string[]) as [string[], string[]]
+  return { ...row, files, check_files, synced_at: iso(row.synced_at), created_at: iso(row.created_at) }
 }

@@ -21,6 +21,11 @@ export interface RepoRow {
   base_branch: string
   remote: string | null
   checks: string | null
+  /** The command that makes a fresh checkout ready to work in. */
+  setup: string | null
+  /** Patterns of ignored files that are copied from the person's checkout: into worktrees, and into checkouts for checks. */
+  files: string
+  check_files: string
   head: string | null
   synced_at: number
   created_at: number

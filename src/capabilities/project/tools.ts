@@ -7,9 +7,10 @@ import type { RepoFacts } from '../../ports/git.ts'
 import { slug, uniqueHandle } from '../handle.ts'
 import { ProjectId, RepoId } from '../ids.ts'
 import { currentProject } from './current.ts'
+import { type Proposal, proposeSetup } from './propose.ts'
 import { ProjectView, projectCreated, projectView, RepoView, repoAdded, repoView } from './schema.ts'
 import { projectStore } from './store.ts'
-import { alreadyThere, Branch, noBranch, noWorkTree, RepoPath } from './words.ts'
+import { alreadyThere, Branch, noBranch, noWorkTree, Patterns, RepoPath } from './words.ts'
 import '../../ports/git.ts'
 
 export const create = defineTool({
@@ -84,8 +85,20 @@ export const addRepo = defineTool({
     project_id: ProjectId.optional().describe('Default: the current project'),
     base_branch: Branch.optional().describe('Default: the branch that is checked out'),
     checks: text(2_000).optional().describe('Command that must pass before work lands'),
+    setup: text(2_000).optional().describe('Command that makes a fresh checkout ready, such as npm ci'),
+    files: Patterns.optional().describe('Ignored files to copy from your checkout into worktrees, such as .env'),
+    check_files: Patterns.optional().describe('The same, into checkouts for checks'),
   }),
-  output: z.strictObject({ repo_id: RepoId, handle: z.string(), repo: RepoView }),
+  output: z.strictObject({
+    repo_id: RepoId,
+    handle: z.string(),
+    repo: RepoView,
+    proposed: z
+      .strictObject({ setup: z.string(), because: z.array(z.string()) })
+      .nullable()
+      .describe('What a fresh checkout seems to need'),
+    message: z.string(),
+  }),
   example: { path: '/home/me/web-shop', checks: 'npm test' },
   impact: 'write',
   profile: 'maintainer',
@@ -96,9 +109,10 @@ export const addRepo = defineTool({
       return refuse('INVALID_INPUT', `${facts.top} has no commit yet.`, {
         hint: 'Make a first one with git commit: work begins at a commit.',
       })
-    return facts ?? noWorkTree(path)
+    if (!facts?.head) return noWorkTree(path)
+    return { ...facts, top_names: await ctx.ports.git.topOf(facts.top, facts.head) }
   },
-  async run(ctx, input, facts: RepoFacts) {
+  async run(ctx, input, { top_names, ...facts }: RepoFacts & { top_names: string[] }) {
     const store = projectStore(ctx.tx)
     const project = input.project_id ?? (await currentProject(ctx.tx, ctx.principal))
     if (!project) return noProject()
@@ -118,6 +132,9 @@ export const addRepo = defineTool({
       base_branch: base,
       remote: facts.remote,
       checks: input.checks ?? null,
+      setup: input.setup ?? null,
+      files: JSON.stringify(input.files ?? []),
+      check_files: JSON.stringify(input.check_files ?? []),
       head: facts.head,
       synced_at: ctx.now,
       created_at: ctx.now,
@@ -126,9 +143,15 @@ export const addRepo = defineTool({
     if (before) await store.updateRepo(row.id, row)
     else await store.insertRepo(row)
     ctx.emit(repoAdded({ subject: row.id, project }, { handle, path: row.path, base_branch: base }))
-    return { repo_id: row.id, handle, repo: repoView(row) }
+    const proposed = row.setup === null ? (proposeSetup(top_names) ?? null) : null
+    return { repo_id: row.id, handle, repo: repoView(row), proposed, message: addedAs(handle, proposed) }
   },
 })
+
+function addedAs(handle: string, proposed: Proposal | null): string {
+  if (!proposed) return `${handle} is registered.`
+  return `${handle} is registered. A fresh checkout has no packages; by ${proposed.because.join(' and ')} this installs them: signalbox repo update ${handle} --setup "${proposed.setup}"`
+}
 
 export const listRepos = defineTool({
   name: 'repo_list',

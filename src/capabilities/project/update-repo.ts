@@ -7,7 +7,7 @@ import { GitRefusal, type RepoFacts } from '../../ports/git.ts'
 import { RepoId } from '../ids.ts'
 import { RepoView, repoMoved, repoUpdated, repoView } from './schema.ts'
 import { projectStore, type RepoRow } from './store.ts'
-import { alreadyThere, Branch, gone, noBranch, noWorkTree, RepoPath } from './words.ts'
+import { alreadyThere, Branch, gone, noBranch, noWorkTree, Patterns, RepoPath } from './words.ts'
 
 const ATTEMPTS = 5
 const MOVE_MS = 60_000
@@ -16,13 +16,16 @@ const Wanted = z.strictObject({
   repo_id: RepoId,
   path: RepoPath.optional().describe('Where it is now, when it was moved'),
   checks: text(2_000).nullable().optional(),
+  setup: text(2_000).nullable().optional().describe('Command that makes a fresh checkout ready, such as npm ci'),
+  files: Patterns.optional().describe('Ignored files to copy from your checkout into worktrees, such as .env'),
+  check_files: Patterns.optional().describe('The same, into checkouts for checks'),
   base_branch: Branch.optional(),
 })
 
 export const updateRepo = defineTool({
   name: 'repo_update',
   title: 'Change a repository',
-  description: 'Change the checks, the base branch or the path of a registered repository; null takes the checks away.',
+  description: 'Change the checks, the setup, the copied files, the base branch or the path of a repository; null takes a command away.',
   input: Wanted,
   output: z.strictObject({ repo: RepoView, message: z.string() }),
   example: { repo_id: 'web-shop', checks: 'npm test' },
@@ -44,15 +47,20 @@ export const updateRepo = defineTool({
     const store = projectStore(ctx.tx)
     const before = await store.repo(repo_id)
     if (!before) return refuse('RESOURCE_NOT_FOUND', 'That repository is gone.')
-    const given = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
-    if (!Object.keys(given).length) return refuse('INVALID_INPUT', 'Nothing to change: give checks, base_branch or path.')
+    const given = Object.fromEntries(
+      Object.entries(fields).flatMap(([name, value]) =>
+        value === undefined ? [] : [[name, Array.isArray(value) ? JSON.stringify(value) : value]],
+      ),
+    ) as Partial<RepoRow>
+    if (!Object.keys(given).length)
+      return refuse('INVALID_INPUT', 'Nothing to change: give checks, setup, files, check_files, base_branch or path.')
     const path = fields.path !== undefined && facts ? facts.top : before.path
     const known = path === before.path ? undefined : await store.repoAt(path)
     if (known) return alreadyThere(known)
-    const after = { ...before, ...given, path }
+    const after: RepoRow = { ...before, ...given, path }
     await store.updateRepo(before.id, { ...given, path })
     const about = { subject: before.id, project: before.project_id }
-    ctx.emit(repoUpdated(about, { base_branch: after.base_branch, checks: after.checks }))
+    ctx.emit(repoUpdated(about, { base_branch: after.base_branch, checks: after.checks, setup: after.setup }))
     const request = path === before.path ? null : ctx.id('move')
     // In the line of its worktrees: what is made or taken away there comes after it.
     if (request) ctx.enqueue(moveRepo({ repo_id: before.id, from: before.path, path, request }, { queue: before.id }))

@@ -1,9 +1,15 @@
+import { z } from 'zod'
 import { refuse } from '../../kernel/error.ts'
 import { text } from '../../kernel/schema.ts'
 import type { RepoFacts } from '../../ports/git.ts'
 import type { RepoRow } from './store.ts'
 
 export const RepoPath = text(1_000).regex(/^\//, 'must be an absolute path')
+
+/** As git matches paths, from the top of the repository. */
+export const Patterns = z
+  .array(text(200).regex(/^(?![/:!])(?!.*(?:^|\/)\.\.(?:\/|$))/, 'must be a path or a pattern below the top of the repository'))
+  .max(50)
 
 export const Branch = text(200)
   .regex(/^(?![-/.])(?!.*(?:\.\.|@\{|\/\/|[\s~^:?*[\\]))[^\p{Cc}]+(?<!\/|\.|\.lock)$/u, 'not a branch name that git accepts')

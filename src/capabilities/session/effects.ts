@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { defineEffect, type EffectContext } from '../../kernel/effect.ts'
 import { KEYS, type Signs } from '../../ports/terminal.ts'
 import { hashOf, newSecret } from '../agent/index.ts'
+import { makeReady } from '../setup/index.ts'
 import { makeWorktree, workOf, workPlan } from '../work/index.ts'
 import { briefFor } from './brief.ts'
 import { type SessionRow, sessionStore } from './store.ts'
@@ -30,14 +31,14 @@ export const launchSession = defineEffect({
       await launch(ctx, session_id)
     } catch (error) {
       if (ctx.attempt < FAILS_BEFORE_GIVING_UP || ctx.signal.aborted) throw error
-      await ctx.report('session_ended', {
-        session_id,
-        state: 'closed',
-        reason: shortened(`It could not be opened: ${(error as Error).message}`),
-      })
+      await notOpened(ctx, session_id, (error as Error).message)
     }
   },
 })
+
+async function notOpened(ctx: EffectContext, session_id: string, why: string): Promise<void> {
+  await ctx.report('session_ended', { session_id, state: 'closed', reason: shortened(`It could not be opened: ${why}`) })
+}
 
 async function launch(ctx: EffectContext, session_id: string): Promise<void> {
   const { runner, terminal, daemon } = ctx.ports
@@ -47,6 +48,9 @@ async function launch(ctx: EffectContext, session_id: string): Promise<void> {
   const work = await workOf(ctx.view, row.task_id)
   if (!work) throw new Error(`the work of ${row.task_id} is not there`)
   const place = await makeWorktree(ctx, await workPlan(ctx.view, work))
+  const ready = await makeReady(ctx, { work, path: place.path, by: session_id, next: launchSession({ session_id }) })
+  if (ready === 'later') return
+  if (ready !== 'ready') return notOpened(ctx, session_id, ready.problem)
   const token = await runner.keep(session_id, TOKEN, () => newSecret('agent'))
   await ctx.report('session_prepared', { session_id, host: daemon.host, token_hash: hashOf(token) })
   const { files, signs, ...plan } = await planOf(ctx, row, place.path)

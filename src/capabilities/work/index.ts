@@ -54,4 +54,4 @@ export {
 export { askForPullRequests } from './pull-request.ts'
 export { inUse, type KeepReason, requireFree } from './rules.ts'
 export { WorkPlan, workFailed, workMade, workRemoved } from './schema.ts'
-export type { WorkRow } from './store.ts'
+export { type WorkRow, workStore } from './store.ts'

@@ -258,6 +258,19 @@ export class FakeGit implements Git {
     return { path }
   }
 
+  async idOf(path: string) {
+    return path
+  }
+
+  async bring(): Promise<string[]> {
+    return []
+  }
+
+  async topOf(repo: string, commit: string) {
+    this.#open(repo)
+    return [...new Set(Object.keys(this.repo.filesOf(this.#commit(checkCommit(commit)))).map((path) => path.split('/')[0] as string))]
+  }
+
   async dropScratch(repo: string, name: string) {
     this.repo.checkouts.delete(scratchUnder(ROOT, repo, name))
   }

@@ -1,0 +1,53 @@
+import { constants } from 'node:fs'
+import { copyFile, mkdir, realpath, stat } from 'node:fs/promises'
+import { dirname, join, relative, sep } from 'node:path'
+import { GitRefusal } from '../../ports/git.ts'
+import { type At, LONG_MS } from './run.ts'
+
+const NOT_LITERAL = '--no-literal-pathspecs'
+const MOST_FILES = 200
+const MOST_BYTES = 32 * 1024 * 1024
+
+/**
+ * Files that git does not carry, from the person's checkout to another one. Only what is ignored in both: anything else would be committed
+ * with the work. What is there already stays.
+ */
+export async function bring(from: At, to: At, patterns: string[]): Promise<string[]> {
+  const listing = [NOT_LITERAL, '--glob-pathspecs', 'ls-files', '-z', '--others', '--ignored', '--exclude-standard', '--']
+  const found = words(await from.git([...listing, ...patterns], { timeoutMs: LONG_MS })).filter((path) => !path.startsWith(':'))
+  if (found.length === 0) return []
+  if (found.length > MOST_FILES)
+    throw new GitRefusal(
+      'invalid',
+      `${found.length} ignored files match ${patterns.join(', ')}; at most ${MOST_FILES} are copied. Narrow the patterns.`,
+    )
+  // It ends with 1 when none is ignored. A colon would begin a pattern of git's.
+  const { stdout } = await to.tried([NOT_LITERAL, 'check-ignore', '-z', '--stdin'], { input: `${found.join('\0')}\0` })
+  const brought: string[] = []
+  for (const path of words(stdout)) if (await copied(from.cwd, to.cwd, path)) brought.push(path)
+  return brought
+}
+
+async function copied(from: string, to: string, path: string): Promise<boolean> {
+  const source = join(from, path)
+  const kind = await stat(source).catch(() => undefined)
+  if (!kind?.isFile()) return false
+  if (kind.size > MOST_BYTES) throw new GitRefusal('invalid', `${path} has ${kind.size} bytes; files of at most ${MOST_BYTES} are copied.`)
+  const folder = dirname(join(to, path))
+  await mkdir(folder, { recursive: true }).catch(() => {})
+  // A branch may have a link in the place of a folder, which leads out.
+  const [top, real] = await Promise.all([realpath(to), realpath(folder).catch(() => '/')])
+  const way = relative(top, real)
+  if (way === '..' || way.startsWith(`..${sep}`)) return false
+  return copyFile(source, join(real, path.slice(path.lastIndexOf('/') + 1)), constants.COPYFILE_EXCL).then(
+    () => true,
+    (error: NodeJS.ErrnoException) => {
+      if (error.code === 'EEXIST') return false
+      throw error
+    },
+  )
+}
+
+function words(listed: Buffer): string[] {
+  return listed.toString('utf8').split('\0').filter(Boolean)
+}

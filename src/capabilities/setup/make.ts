@@ -1,0 +1,95 @@
+import { z } from 'zod'
+import { defineEffect, type EffectContext, type NewEffect } from '../../kernel/effect.ts'
+import { GitRefusal } from '../../ports/git.ts'
+import { runCommand } from '../command.ts'
+import { projectStore, type RepoRow } from '../project/index.ts'
+import { taskStore } from '../task/index.ts'
+import type { WorkRow } from '../work/index.ts'
+import { type SetupRow, setupStore } from './store.ts'
+
+/** Daemons that are killed in the middle of it do not count. */
+const ATTEMPTS = 100
+/** What git refuses so often is told; a lock that somebody holds may be free by then. */
+const REFUSALS = 4
+export const LIMIT = 'setup.minutes'
+const SHOWN_LINES = 20
+
+export const queueOf = (repo: string) => `setup:${repo}`
+
+interface Asked {
+  work: WorkRow
+  path: string
+  /** The run or the session that is to begin there. */
+  by: string
+  /** Enqueued when the setup has ended, however it ended: it asks again. */
+  next: NewEffect
+}
+
+/** Whether somebody may begin in this worktree. `later`: its setup runs, and `next` comes when that has ended. */
+export async function makeReady(ctx: EffectContext, { work, path, by, next }: Asked): Promise<'ready' | 'later' | { problem: string }> {
+  const repo = await projectStore(ctx.view).repo(work.repo_id)
+  if (!repo || (repo.setup === null && repo.files === '[]')) return 'ready'
+  const checkout = await ctx.ports.git.idOf(path)
+  const known = await setupStore(ctx.view).latest(work.id, checkout)
+  if (known?.state === 'ready') return 'ready'
+  if (known?.state === 'failed' && known.asked_by === by) return { problem: known.reason ?? 'The setup failed.' }
+  await ctx.report('setup_begin', { work_id: work.id, path, checkout, host: ctx.ports.daemon.host, by, next: JSON.stringify(next) })
+  return 'later'
+}
+
+/** One at a time in a repository: many that begin at once would fetch the same packages beside each other. */
+export const makeSetup = defineEffect({
+  type: 'setup.make',
+  payload: z.strictObject({ setup_id: z.string() }),
+  attempts: ATTEMPTS,
+  // The process is known by the row, and files that are there are not copied again.
+  recognise: async () => 'not_done',
+  async do(ctx, { setup_id }) {
+    const row = await setupStore(ctx.view).find(setup_id)
+    if (row?.state !== 'running') return
+    if (row.host !== ctx.ports.daemon.host && ctx.ports.daemon.shared) throw new Error(`That worktree is on ${row.host}, not here.`)
+    const repo = await projectStore(ctx.view).repo(row.repo_id)
+    const told = repo ? await setUp(ctx, row, repo) : { state: 'failed' as const, reason: 'Its repository is gone.', log: null }
+    await ctx.report('setup_ended', { setup_id, ...told })
+    await ctx.ports.runner.forget(row.id)
+  },
+})
+
+async function setUp(ctx: EffectContext, row: SetupRow, repo: RepoRow) {
+  try {
+    await ctx.ports.git.bring(repo.path, row.path, JSON.parse(repo.files) as string[])
+  } catch (error) {
+    const passes = !(error instanceof GitRefusal) || (error.reason === 'busy' && ctx.attempt < REFUSALS)
+    if (passes) throw error
+    return { state: 'failed' as const, reason: `Its files could not be copied: ${error.message}`.slice(0, 2_000), log: null }
+  }
+  if (repo.setup === null) return { state: 'ready' as const, reason: null, log: null }
+  let isStopped = false
+  const end = ctx.on('run.stopping', ({ task }) => {
+    isStopped ||= task === row.task_id
+  })
+  const isWanted = async (command: string) => {
+    const task = await taskStore(ctx.view).find(row.task_id)
+    const now = await projectStore(ctx.view).repo(row.repo_id)
+    return !isStopped && task?.deleted_at === null && task.status !== 'DONE' && now?.setup === command
+  }
+  const ended = await runCommand(ctx, {
+    name: row.id,
+    command: repo.setup,
+    cwd: async () => row.path,
+    repo: repo.path,
+    limit: LIMIT,
+    mayEnd: ['repo.updated', 'task.moved', 'task.deleted', 'run.stopping'],
+    isWanted,
+  }).finally(end)
+  if (ended === 'stale')
+    return { state: 'failed' as const, reason: 'The setup was ended: nobody waits for it any more, or it was changed.', log: null }
+  if (ended.green) return { state: 'ready' as const, reason: null, log: ended.log }
+  return { state: 'failed' as const, reason: setupFailed(repo.setup, ended), log: ended.log }
+}
+
+/** With its last lines: whoever reads it wants to know why, not only that. */
+export function setupFailed(command: string, { how, log }: { how: string; log: string }): string {
+  const lines = log.trimEnd().split('\n').slice(-SHOWN_LINES).join('\n')
+  return `Setup failed: \`${command}\` ${how}.${lines ? `\n${lines}` : ''}`.slice(0, 4_000)
+}

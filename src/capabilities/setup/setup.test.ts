@@ -1,0 +1,249 @@
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { EFFECT_TIMES } from '../../kernel/effect.ts'
+import { openTestApp } from '../../testing/app.ts'
+import { until } from '../../testing/signals.ts'
+import { CheckingRunner, type Work, WorkGround } from '../../testing/work.ts'
+
+class Ground extends WorkGround {
+  readonly runner: CheckingRunner
+
+  constructor(app: WorkGround['app'], runner: CheckingRunner) {
+    super(app)
+    this.runner = runner
+  }
+
+  static async open(repo: Record<string, unknown> = {}): Promise<Ground> {
+    const runner = new CheckingRunner()
+    const app = await openTestApp({ ports: { runner }, effectTimes: { ...EFFECT_TIMES, backOffMs: 1 } })
+    onTestFinished(() => app.close())
+    const ground = await new Ground(app, runner).prepare()
+    await app.owner.call('setting_update', { key: 'runs.max_lives', value: 1 })
+    if (Object.keys(repo).length) await ground.change(repo)
+    return ground
+  }
+
+  change(fields: Record<string, unknown>) {
+    return this.app.owner.call('repo_update', { repo_id: this.repo, ...fields })
+  }
+
+  async start(fields: Record<string, unknown> = {}): Promise<{ id: string; handle: string }> {
+    const task = await this.app.task(fields)
+    await this.app.owner.call('job_submit', { task_id: task.id, action: 'start_agent', harness: 'fake' })
+    return task
+  }
+
+  async job(task: string) {
+    return (await this.app.owner.call('job_list', { task_id: task })).jobs[0]
+  }
+
+  async runs(task: string) {
+    return (await this.app.owner.call('run_list', { task_id: task })).runs
+  }
+
+  async running(task: string): Promise<void> {
+    await until(async () => (await this.runs(task))[0]?.state === 'running')
+  }
+
+  async place(task: string): Promise<string> {
+    return (await this.app.owner.call('work_get', { task_id: task })).work.path
+  }
+
+  async attention(task: string) {
+    const { attention, attention_detail } = (await this.app.owner.call('task_get', { task_id: task })).task
+    return [attention, attention_detail]
+  }
+
+  approve({ task }: Work) {
+    return this.app.owner.call('review_decide', { task_id: task.id, decision: 'approve' })
+  }
+
+  async line() {
+    return (await this.app.owner.call('merge_status', { repo_id: this.repo })).lines[0]
+  }
+
+  /** Agents that were started, setups and checks left out. */
+  get agents(): string[] {
+    return this.runner.started.filter((run) => run.startsWith('run_'))
+  }
+}
+
+describe('what is proposed', () => {
+  test('[SU1] is what the files of the repository suggest; it has no effect until a person says so', async () => {
+    const ground = await Ground.open()
+    const path = join(ground.app.folder, 'shop')
+    mkdirSync(path)
+    ground.git(path, 'init', '-q', '-b', 'main')
+    for (const name of ['package.json', 'package-lock.json', 'requirements.txt']) writeFileSync(join(path, name), '{}\n')
+    ground.commit(path, 'a.txt', 'x')
+    const added = await ground.app.owner.call('repo_add', { path, project_id: await ground.app.project() })
+    expect(added).toMatchObject({
+      repo: { setup: null, files: [], check_files: [] },
+      proposed: {
+        setup: 'npm ci && python3 -m venv .venv && .venv/bin/pip install -r requirements.txt',
+        because: ['package-lock.json', 'requirements.txt'],
+      },
+      message: expect.stringContaining('signalbox repo update shop --setup "npm ci && '),
+    })
+    await ground.app.owner.call('repo_update', { repo_id: added.repo_id, setup: 'npm ci' })
+    const { repos } = await ground.app.owner.call('repo_list', {})
+    expect(repos.find(({ id }: { id: string }) => id === added.repo_id)).toMatchObject({ setup: 'npm ci' })
+  })
+})
+
+describe('the setup of a worktree', () => {
+  test('[SU2] has passed before an agent begins, and is not run again when it goes on there', async () => {
+    const ground = await Ground.open({ setup: 'echo packages > packages.txt; pwd' })
+    const task = await ground.start()
+    await ground.running(task.id)
+    const place = await ground.place(task.id)
+    expect(readFileSync(join(place, 'packages.txt'), 'utf8')).toBe('packages\n')
+    const order = (await ground.app.events({})).filter(({ type }) =>
+      ['work.made', 'setup.started', 'setup.ended', 'run.started'].includes(type),
+    )
+    expect(order.map(({ type }) => type)).toEqual(['work.made', 'setup.started', 'setup.ended', 'run.started'])
+    await ground.app.owner.call('job_submit', { task_id: task.id, action: 'stop_agent' })
+    await until(async () => (await ground.job(task.id)).state !== 'running')
+    await ground.app.owner.call('job_submit', { task_id: task.id, action: 'resume_agent' })
+    await until(async () => ground.agents.length === 2)
+    expect(ground.runner.setups).toBe(1)
+  })
+
+  test('[SU3] that fails starts no agent, and its job has the last lines', async () => {
+    const ground = await Ground.open({ setup: 'echo "ERR! no such package"; exit 7' })
+    const task = await ground.start()
+    await until(async () => (await ground.job(task.id))?.state === 'failed')
+    expect((await ground.job(task.id)).reason).toContain(
+      'Setup failed: `echo "ERR! no such package"; exit 7` ended with 7.\nERR! no such package',
+    )
+    expect(ground.agents).toEqual([])
+    expect(ground.runner.living).toEqual([])
+  })
+
+  test('[SU3] that waits for an answer gets none; one that hangs ends when its time is over', async () => {
+    const ground = await Ground.open({ setup: 'read answer || { echo nobody answers; exit 3; }' })
+    const asking = await ground.start()
+    await until(async () => (await ground.job(asking.id))?.state === 'failed')
+    expect((await ground.job(asking.id)).reason).toContain('nobody answers')
+    await ground.app.owner.call('setting_update', { key: 'setup.minutes', value: 0.01 })
+    await ground.change({ setup: 'echo it begins; sleep 60' })
+    const hanging = await ground.start()
+    await until(async () => (await ground.job(hanging.id))?.state === 'failed')
+    expect((await ground.job(hanging.id)).reason).toContain('was not over after 0.01 minutes.')
+  })
+
+  test('[SU4] goes on over a restart, and is not begun again; who waits for it begins once', async () => {
+    const ground = await Ground.open()
+    const go = join(ground.app.folder, 'go')
+    await ground.change({ setup: `echo once >> begun.txt; until test -e '${go}'; do sleep 0.05; done` })
+    const task = await ground.start()
+    await until(() => ground.runner.setups === 1)
+    await until(async () => (await ground.attention(task.id))[1]?.startsWith('Its worktree is being set up: echo once'))
+    await ground.app.reopen()
+    writeFileSync(go, '')
+    await ground.running(task.id)
+    expect(readFileSync(join(await ground.place(task.id), 'begun.txt'), 'utf8')).toBe('once\n')
+    expect([ground.runner.setups, ground.agents.length]).toEqual([1, 1])
+  })
+
+  test('[SU5] is ended with its task, and when its agent is stopped', async () => {
+    const ground = await Ground.open({ setup: 'sleep 60' })
+    const closed = await ground.start()
+    await until(() => ground.runner.setups === 1)
+    const stopped = await ground.start()
+    await ground.app.owner.call('task_close', { task_id: closed.id, reason: 'not wanted' })
+    await until(() => ground.runner.setups === 2)
+    await ground.app.owner.call('job_submit', { task_id: stopped.id, action: 'stop_agent' })
+    await until(async () => (await ground.job(stopped.id)).state !== 'running')
+    await until(() => ground.runner.living.length === 0)
+    expect(ground.agents).toEqual([])
+  })
+})
+
+describe('the setup of a checkout for checks', () => {
+  const checks = 'test -e packages.txt'
+
+  test('[SU6] has passed before the checks run', async () => {
+    const ground = await Ground.open({ setup: 'echo x > packages.txt', checks })
+    const work = await ground.handedIn('one.txt')
+    expect(await ground.approve(work)).toMatchObject({ merged: true })
+    expect(ground.landed('main')).toHaveLength(1)
+  })
+
+  test('[SU6] that fails with the work in it blames nobody; the line goes on', async () => {
+    const ground = await Ground.open({ setup: 'test ! -e broken.lock && echo x > packages.txt', checks })
+    const [broken, fine] = [await ground.begun(), await ground.handedIn('fine.txt')]
+    ground.commit(broken.path, 'broken.lock', 'x')
+    await ground.handIn(broken, 'done')
+    expect(await ground.approve(broken)).toMatchObject({ merged: false, status: 'stuck' })
+    const [entry] = (await ground.line()).ended
+    expect(entry.reason).toContain('With this work in it, a fresh checkout cannot be set up. Setup failed:')
+    expect(await ground.approve(fine)).toMatchObject({ merged: true })
+  })
+
+  test('[SU6] that fails without any work holds the line, and says how to go on', async () => {
+    const ground = await Ground.open({ checks })
+    const work = await ground.handedIn('one.txt')
+    await ground.change({ setup: 'echo no registry; exit 1' })
+    await ground.approve(work)
+    expect((await ground.line()).held).toContain(
+      'A fresh checkout of main cannot be set up. Setup failed: `echo no registry; exit 1` ended with 1.\nno registry',
+    )
+    await ground.change({ setup: 'echo x > packages.txt' })
+    await ground.app.owner.call('merge_retry', { repo_id: ground.repo, target: 'main' })
+    await until(async () => (await ground.line()).waiting.length === 0)
+    expect(ground.landed('main')).toHaveLength(1)
+  })
+
+  test('[SU7] that is missing is named where the checks fail without any work', async () => {
+    const ground = await Ground.open({ checks: 'test -d node_modules' })
+    ground.commit(ground.top, 'package-lock.json', '{}')
+    const work = await ground.handedIn('one.txt')
+    await ground.approve(work)
+    expect((await ground.line()).held).toContain(
+      'A fresh checkout has no packages, and web has no setup; package-lock.json suggests one: signalbox repo update web --setup "npm ci", then let the line go on:',
+    )
+  })
+})
+
+describe('files that git does not carry', () => {
+  test('[SU8] are copied where they are named, and only what git ignores', async () => {
+    const ground = await Ground.open({ files: ['.env*', 'config/*.key', 'loose.txt'], check_files: ['.env.test'] })
+    ground.commit(ground.top, '.gitignore', '.env*\nconfig/*.key\n')
+    mkdirSync(join(ground.top, 'config'))
+    for (const name of ['.env', '.env.test', 'config/a.key', 'config/b.txt', 'loose.txt']) writeFileSync(join(ground.top, name), name)
+    const task = await ground.start()
+    await ground.running(task.id)
+    const place = await ground.place(task.id)
+    expect(['.env', '.env.test', 'config/a.key', 'config/b.txt', 'loose.txt'].map((name) => existsSync(join(place, name)))).toEqual([
+      true,
+      true,
+      true,
+      false,
+      false,
+    ])
+    expect(ground.git(place, 'status', '--porcelain')).toBe('')
+    await ground.change({ checks: 'test -e .env.test && test ! -e .env' })
+    ground.commit(place, 'done.txt', 'x')
+    const { assignee_id } = (await ground.app.owner.call('task_get', { task_id: task.id })).task
+    await ground.app.owner.call('review_request', { task_id: task.id, summary: 'done' }, { actFor: assignee_id })
+    expect(await ground.app.owner.call('review_decide', { task_id: task.id, decision: 'approve' })).toMatchObject({ merged: true })
+  })
+
+  test('[SU8] a link that a branch has in the place of a folder leads nothing out', async () => {
+    const ground = await Ground.open({ files: ['config/secret.key'] })
+    const outside = join(ground.app.folder, 'outside')
+    mkdirSync(outside)
+    symlinkSync(outside, join(ground.top, 'config'))
+    ground.commit(ground.top, '.gitignore', '*.key\n')
+    ground.git(ground.top, 'branch', 'sly')
+    ground.git(ground.top, 'rm', '-q', 'config')
+    ground.commit(ground.top, 'b.txt', 'x')
+    mkdirSync(join(ground.top, 'config'))
+    writeFileSync(join(ground.top, 'config', 'secret.key'), 'secret')
+    const task = await ground.start({ base_branch: 'sly' })
+    await ground.running(task.id)
+    expect(existsSync(join(outside, 'secret.key'))).toBe(false)
+  })
+})

@@ -1,0 +1,49 @@
+import { tables } from '../../db/tables.ts'
+import type { Tx } from '../../kernel/storage.ts'
+import type { SetupState } from './schema.ts'
+
+/** The setup of one checkout. */
+export interface SetupRow {
+  id: string
+  work_id: string
+  repo_id: string
+  project_id: string
+  task_id: string
+  path: string
+  /** Which checkout at that path: taken away and made again, it is another one. */
+  checkout: string
+  host: string
+  /** The run or the session that it was begun for. */
+  asked_by: string
+  /** As it was when it began; null: there were only files to copy. */
+  command: string | null
+  state: SetupState
+  /** Effects that are enqueued when it has ended. */
+  waiting: string
+  reason: string | null
+  log: string | null
+  created_at: number
+  ended_at: number | null
+}
+
+export function setupStore(tx: Tx) {
+  const db = tables<{ setups: SetupRow }>(tx)
+  return {
+    find: (id: string) => db.selectFrom('setups').selectAll().where('id', '=', id).executeTakeFirst(),
+    latest: (work: string, checkout: string) =>
+      db
+        .selectFrom('setups')
+        .selectAll()
+        .where('work_id', '=', work)
+        .where('checkout', '=', checkout)
+        .orderBy('id', 'desc')
+        .limit(1)
+        .executeTakeFirst(),
+    running: (tasks: string[]) =>
+      tasks.length
+        ? db.selectFrom('setups').selectAll().where('state', '=', 'running').where('task_id', 'in', tasks).orderBy('id').execute()
+        : Promise.resolve([]),
+    insert: (row: SetupRow) => db.insertInto('setups').values(row).execute(),
+    update: (id: string, changes: Partial<SetupRow>) => db.updateTable('setups').set(changes).where('id', '=', id).execute(),
+  }
+}
