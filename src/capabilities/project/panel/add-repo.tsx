@@ -1,9 +1,13 @@
-import { useForm } from 'react-hook-form'
+import { useState } from 'react'
+import { type UseFormRegister, useForm } from 'react-hook-form'
+import type { Output } from '../../../ui/client.ts'
 import { Dialog } from '../../../ui/kit/dialog.tsx'
 import { FormEnd, TextField } from '../../../ui/kit/field.tsx'
+import { visible } from '../../../ui/kit/plain.ts'
 import { useAction } from '../../../ui/live.tsx'
+import { patternsIn, SetupFields, type SetupFieldValues } from './setup-fields.tsx'
 
-interface Fields {
+interface Fields extends SetupFieldValues {
   path: string
   base_branch: string
   checks: string
@@ -15,26 +19,38 @@ interface Props {
   onClose(): void
 }
 
+type Added = Output<'repo_add'>
+
 export function AddRepo({ project, open, onClose }: Props) {
+  const [added, setAdded] = useState<Added>()
   const { register, handleSubmit, reset, formState } = useForm<Fields>()
+  const close = () => {
+    setAdded(undefined)
+    onClose()
+  }
   const add = useAction('repo_add', {
     quiet: true,
     said: ({ handle }) => `${handle} is registered.`,
-    onSuccess() {
+    onSuccess(output) {
       reset()
-      onClose()
+      if (output.proposed) setAdded(output)
+      else onClose()
     },
   })
-  const save = handleSubmit(({ path, base_branch, checks }) =>
+  const save = handleSubmit(({ path, base_branch, checks, setup, files, check_files }) =>
     add.mutate({
       project_id: project.id,
       path: path.trim(),
       base_branch: base_branch.trim() || undefined,
       checks: checks.trim() || undefined,
+      setup: setup.trim() || undefined,
+      files: patternsIn(files),
+      check_files: patternsIn(check_files),
     }),
   )
+  if (added?.proposed) return <Proposed added={added} open={open} onClose={close} />
   return (
-    <Dialog open={open} onClose={onClose} title={`Add a repository to ${project.name}`}>
+    <Dialog open={open} onClose={close} title={`Add a repository to ${project.name}`}>
       <form className="form" onSubmit={save}>
         <TextField
           label="Path"
@@ -54,7 +70,29 @@ export function AddRepo({ project, open, onClose }: Props) {
           {...register('base_branch')}
         />
         <TextField label="Checks" placeholder="npm test" help="A command that must pass before work lands." {...register('checks')} />
-        <FormEnd error={add.error} busy={add.isPending} submit="Add" onCancel={onClose} />
+        <SetupFields register={register as unknown as UseFormRegister<SetupFieldValues>} />
+        <FormEnd error={add.error} busy={add.isPending} submit="Add" onCancel={close} />
+      </form>
+    </Dialog>
+  )
+}
+
+/** What its files suggest holds only when a person says so. */
+function Proposed({ added, open, onClose }: { added: Added; open: boolean; onClose(): void }) {
+  const { setup, because } = added.proposed as NonNullable<Added['proposed']>
+  const { register, handleSubmit } = useForm({ defaultValues: { setup } })
+  const update = useAction('repo_update', { quiet: true, said: ({ message }) => visible(message), onSuccess: onClose })
+  const save = handleSubmit((fields) => update.mutate({ repo_id: added.repo_id, setup: fields.setup.trim() || null }))
+  return (
+    <Dialog open={open} onClose={onClose} title={`Set up ${visible(added.handle)}`}>
+      <form className="form" onSubmit={save}>
+        <TextField
+          label="Setup"
+          help={`A fresh checkout has no packages. ${visible(because.join(' and '))} suggests this command; it runs in every new worktree before its agent begins, and before checks.`}
+          autoFocus
+          {...register('setup')}
+        />
+        <FormEnd error={update.error} busy={update.isPending} submit="Use it" onCancel={onClose} />
       </form>
     </Dialog>
   )

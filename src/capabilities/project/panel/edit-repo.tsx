@@ -1,17 +1,18 @@
 import { Pencil } from 'lucide-react'
 import { useState } from 'react'
-import { useForm } from 'react-hook-form'
+import { type UseFormRegister, useForm } from 'react-hook-form'
 import type { Output } from '../../../ui/client.ts'
 import { Button } from '../../../ui/kit/button.tsx'
 import { Dialog } from '../../../ui/kit/dialog.tsx'
 import { FormEnd, TextField } from '../../../ui/kit/field.tsx'
 import { visible } from '../../../ui/kit/plain.ts'
 import { useAction, useMay } from '../../../ui/live.tsx'
+import { patternsIn, SetupFields, type SetupFieldValues } from './setup-fields.tsx'
 
 type Repo = Output<'repo_list'>['repos'][number]
-type Fields = Record<'path' | 'base_branch' | 'checks', string>
+type Fields = Record<'path' | 'base_branch' | 'checks', string> & SetupFieldValues
 
-/** Where it is now, where work lands, and what it is checked by. */
+/** Where it is now, where work lands, what it is checked by and what a fresh checkout needs. */
 export function EditRepo({ repo }: { repo: Repo }) {
   const [open, setOpen] = useState(false)
   const may = useMay()
@@ -29,13 +30,30 @@ export function EditRepo({ repo }: { repo: Repo }) {
 }
 
 function Form({ repo, onClose }: { repo: Repo; onClose(): void }) {
-  const before = { path: repo.path, base_branch: repo.base_branch, checks: repo.checks ?? '' }
+  const { path, base_branch, checks, setup, files, check_files } = repo
+  const before: Fields = {
+    path,
+    base_branch,
+    checks: checks ?? '',
+    setup: setup ?? '',
+    files: files.join(', '),
+    check_files: check_files.join(', '),
+  }
   const { register, handleSubmit, formState } = useForm<Fields>({ defaultValues: before })
   const update = useAction('repo_update', { quiet: true, said: ({ message }) => visible(message), onSuccess: onClose })
   const save = handleSubmit((fields) => {
     const changed = (name: keyof Fields) => (fields[name].trim() === before[name] ? undefined : fields[name].trim())
-    const checks = changed('checks')
-    update.mutate({ repo_id: repo.id, path: changed('path'), base_branch: changed('base_branch'), checks: checks === '' ? null : checks })
+    const command = (name: 'checks' | 'setup') => (changed(name) === '' ? null : changed(name))
+    const patterns = (name: 'files' | 'check_files') => (changed(name) === undefined ? undefined : patternsIn(fields[name]))
+    update.mutate({
+      repo_id: repo.id,
+      path: changed('path'),
+      base_branch: changed('base_branch'),
+      checks: command('checks'),
+      setup: command('setup'),
+      files: patterns('files'),
+      check_files: patterns('check_files'),
+    })
   })
   return (
     <form className="form" onSubmit={save}>
@@ -47,6 +65,7 @@ function Form({ repo, onClose }: { repo: Repo; onClose(): void }) {
       />
       <TextField label="Base branch" help="Where work starts from, and where it lands." {...register('base_branch')} />
       <TextField label="Checks" help="A command that must pass before work lands." {...register('checks')} />
+      <SetupFields register={register as unknown as UseFormRegister<SetupFieldValues>} />
       <FormEnd error={update.error} busy={update.isPending} submit="Save" onCancel={onClose} />
     </form>
   )

@@ -119,6 +119,7 @@ function Repos({ label, repos }: { label: string; repos: Repo[] }) {
             ),
         },
         { title: 'Remote', show: ({ remote }) => <span className="mono repo-long">{remote ?? '–'}</span> },
+        { title: 'Setup', show: ({ setup }) => <span className="mono repo-long">{setup ?? '–'}</span> },
         { title: 'Checks', show: ({ checks }) => <span className="mono repo-long">{checks ?? '–'}</span> },
         {
           title: 'Looked at',
