@@ -49,6 +49,13 @@ const SYSTEM_PACKAGES = [
     neededBy: 'browser tests',
   },
   {
+    name: 'python3',
+    probe: () => succeeds('python3', ['-m', 'venv', '--help']),
+    apt: 'python3-venv',
+    brew: 'python3',
+    neededBy: 'setup tests',
+  },
+  {
     name: 'tmux',
     probe: () => succeeds('tmux', ['-V']),
     apt: 'tmux',

@@ -8,6 +8,7 @@ import { createGit } from '../adapters/git-cli/index.ts'
 import { startedBeside } from '../adapters/git-cli/starter.ts'
 import { createHarnesses } from '../adapters/harnesses.ts'
 import { createNotifier } from '../adapters/notify/index.ts'
+import { createPackages } from '../adapters/packages/index.ts'
 import { createRunner } from '../adapters/runner/index.ts'
 import { createTerminal } from '../adapters/tmux/index.ts'
 import { interactives } from '../adapters/tmux/programs.ts'
@@ -86,6 +87,7 @@ export async function serve(config: Config, { harnesses, build } = ownParts()): 
         own: join(home, 'git'),
         exec: startedBeside(fileURLToPath(new URL('git-starter.js', build))),
       }),
+      packages: createPackages({ folder: join(home, 'packages'), privateFolder: ensurePrivateFolder, env: process.env }),
       ownerFile: createOwnerFile(home),
       harnesses,
       interactives,

@@ -1,5 +1,7 @@
+import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { createNotifier } from '../adapters/notify/index.ts'
+import { createPackages } from '../adapters/packages/index.ts'
 import type { AppOptions } from '../daemon/app.ts'
 import { FakeRunner, fakeHarness, harnessesOf } from './fakes/runs.ts'
 import { FakeTerminal, fakeInteractives } from './fakes/terminal.ts'
@@ -10,6 +12,11 @@ export function testSurroundings(folder: string): Pick<AppOptions, 'ports' | 'ho
   return {
     ports: {
       git: realGit({ worktrees: join(folder, 'worktrees') }),
+      packages: createPackages({
+        folder: join(folder, 'packages'),
+        privateFolder: (path) => mkdirSync(path, { recursive: true }),
+        env: process.env,
+      }),
       ownerFile: { stage: async () => {} },
       runner: new FakeRunner(),
       harnesses: harnessesOf(fakeHarness()),

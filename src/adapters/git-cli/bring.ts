@@ -24,11 +24,12 @@ export async function bring(from: At, to: At, patterns: string[]): Promise<strin
   // It ends with 1 when none is ignored. A colon would begin a pattern of git's.
   const { stdout } = await to.tried([NOT_LITERAL, 'check-ignore', '-z', '--stdin'], { input: `${found.join('\0')}\0` })
   const brought: string[] = []
-  for (const path of words(stdout)) if (await copied(from.cwd, to.cwd, path)) brought.push(path)
+  for (const path of words(stdout)) if (await isThere(from.cwd, to.cwd, path)) brought.push(path)
   return brought
 }
 
-async function copied(from: string, to: string, path: string): Promise<boolean> {
+/** Copied now, or before. */
+async function isThere(from: string, to: string, path: string): Promise<boolean> {
   const source = join(from, path)
   const kind = await stat(source).catch(() => undefined)
   if (!kind?.isFile()) return false
@@ -42,7 +43,7 @@ async function copied(from: string, to: string, path: string): Promise<boolean> 
   return copyFile(source, join(real, path.slice(path.lastIndexOf('/') + 1)), constants.COPYFILE_EXCL).then(
     () => true,
     (error: NodeJS.ErrnoException) => {
-      if (error.code === 'EEXIST') return false
+      if (error.code === 'EEXIST') return true
       throw error
     },
   )

@@ -28,7 +28,7 @@ import { checkOut, foreign, freePlace, linkAgain, lockAll, register, removeLink,
 import { rebase } from './rebase.ts'
 import { commitAt, find, inspect, openRepo } from './repo.ts'
 import { rescue, rescues, restore } from './rescue.ts'
-import { opener, type Repo } from './run.ts'
+import { LONG_MS, opener, type Repo } from './run.ts'
 import { dropScratch, type Scratch, scratch } from './scratch.ts'
 import { Watch } from './stuck.ts'
 import { alone, Turns } from './turns.ts'
@@ -120,6 +120,24 @@ export function createGit({
       const { admin, state } = await find(repo.common, { path: to })
       if (state !== 'present' || !admin) throw foreign({ path: to, repo: path })
       return turns.take(to, async () => bring(await repo.checkout(repo.cwd, repo.gitDir), await repo.checkout(to, admin), patterns))
+    },
+    filesOf: async (path, commit) => {
+      const repo = await openRepo(open, path)
+      const listed = (await repo.git(['ls-tree', '-r', '-z', checkCommit(commit)], { timeoutMs: LONG_MS })).toString()
+      return listed.split('\0').flatMap((line) => {
+        const [about, file] = line.split('\t')
+        return file === undefined ? [] : [{ path: file, id: about?.split(' ')[2] ?? '' }]
+      })
+    },
+    extras: async (path, at) => {
+      checkBelow(root, at)
+      const repo = await openRepo(open, path)
+      const { admin, state } = await find(repo.common, { path: at })
+      if (state !== 'present' || !admin) throw foreign({ path: at, repo: path })
+      const status = ['status', '--porcelain', '-z', '--no-renames', '--ignored=traditional', '--untracked-files=normal']
+      const lines = (await (await repo.checkout(at, admin)).git(status, { timeoutMs: LONG_MS })).toString().split('\0')
+      const those = (mark: string) => lines.flatMap((line) => (line.startsWith(mark) ? [line.slice(3).replace(/\/$/, '')] : []))
+      return { ignored: those('!! '), untracked: those('?? ') }
     },
     topOf: async (path, commit) => {
       const repo = await openRepo(open, path)

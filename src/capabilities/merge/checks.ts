@@ -1,7 +1,7 @@
 import type { EffectContext } from '../../kernel/effect.ts'
 import { type CommandEnd, endCommands, runCommand } from '../command.ts'
 import type { RepoRow } from '../project/index.ts'
-import { SETUP_LIMIT, setupFailed } from '../setup/index.ts'
+import { SETUP_LIMIT, setupFailed, withPackages } from '../setup/index.ts'
 import { mergeWithdrawn } from './schema.ts'
 
 export interface Verdict {
@@ -17,7 +17,10 @@ export interface Check {
   /** Of this attempt at this tree: a daemon that comes back finds it by that. */
   name: string
   command: string
-  /** A fresh checkout of the tree; asked for only when it begins now. */
+  commit: string
+  /** Whether that has landed: then what its setup makes may be given to others. */
+  hasLanded: boolean
+  /** A fresh checkout of it; asked for only when it begins now. */
   checkout(): Promise<string>
   repo: Pick<RepoRow, 'path' | 'setup' | 'check_files'>
   /** Whether anybody still asks what these commands say about this tree. */
@@ -34,7 +37,7 @@ const LIMIT = 'merge.checks_minutes'
 const MAY_END = [mergeWithdrawn.type, 'repo.updated', 'task.moved', 'task.deleted']
 
 /** The registration says what is run, never the branch: work must not choose what it is checked by. */
-export async function runChecks(ctx: EffectContext, { name, command, checkout, repo, isWanted }: Check): Promise<Verdict | 'stale'> {
+export async function runChecks(ctx: EffectContext, { name, command, commit, hasLanded, checkout, repo, isWanted }: Check): Promise<Verdict | 'stale'> {
   const { setup } = repo
   const common = { repo: repo.path, mayEnd: MAY_END, isWanted: (asked: string) => isWanted({ checks: command, setup: asked }) }
   let notReady: CommandEnd | 'stale' | undefined
@@ -42,13 +45,13 @@ export async function runChecks(ctx: EffectContext, { name, command, checkout, r
     // One that a daemon before this one began may still be at work there.
     await endCommands(ctx, [setupOf(name)])
     const path = await checkout()
-    await ctx.ports.git.bring(repo.path, path, JSON.parse(repo.check_files) as string[])
-    const ended =
-      setup === null
-        ? undefined
-        : await runCommand(ctx, { ...common, name: setupOf(name), command: setup, cwd: async () => path, limit: SETUP_LIMIT })
+    const brought = await ctx.ports.git.bring(repo.path, path, JSON.parse(repo.check_files) as string[])
+    if (setup === null) return path
+    const make = () => runCommand(ctx, { ...common, name: setupOf(name), command: setup, cwd: async () => path, limit: SETUP_LIMIT })
+    const fresh = { repo: repo.path, path, head: commit, gets: true, keeps: hasLanded }
+    const { ended } = await withPackages(ctx, setup, fresh, brought, make)
     await ctx.ports.runner.forget(setupOf(name))
-    if (ended === 'stale' || ended?.green === false) {
+    if (ended === 'stale' || !ended.green) {
       notReady = ended
       throw new Error('not ready')
     }

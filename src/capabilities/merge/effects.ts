@@ -217,12 +217,12 @@ class Passage {
     const line = await mergeStore(this.#ctx.view).line(this.#repo.id, this.#line.target)
     // Cut off before it landed: they have passed.
     if (line?.green === commit && line.green_by === command) return undefined
-    const verdict = await this.#verdict({ checks: command, setup }, commit)
+    const verdict = await this.#verdict({ checks: command, setup }, commit, false)
     if (verdict === 'stale') return verdict
     if (verdict.green) return undefined
     // Whoever lands on a tree that was red before is not to blame for it.
     if (line?.green === base && line.green_by === command) return verdict
-    const alone = await this.#verdict({ checks: command, setup }, base)
+    const alone = await this.#verdict({ checks: command, setup }, base, true)
     if (alone === 'stale') return alone
     if (alone.green) return verdict
     await this.#hold(await this.#whyHeld(alone, base, setup), alone.log)
@@ -243,7 +243,7 @@ class Passage {
     return `${target} itself fails its checks, without any of the queued work: ${alone.reason} ${mend}`
   }
 
-  async #verdict({ checks, setup }: Commands, commit: string): Promise<Verdict | 'stale'> {
+  async #verdict({ checks, setup }: Commands, commit: string, hasLanded: boolean): Promise<Verdict | 'stale'> {
     const { git, runner } = this.#ctx.ports
     const names = checkNames(this.#merge.id, commit)
     let verdict: Verdict | 'stale' | undefined
@@ -255,7 +255,7 @@ class Passage {
         return wanted?.checks === asked.checks && wanted.setup === asked.setup
       }
       const repo = { path: this.#line.repo, setup, check_files: this.#repo.check_files }
-      verdict = await runChecks(this.#ctx, { name, command: checks, checkout, repo, isWanted })
+      verdict = await runChecks(this.#ctx, { name, command: checks, commit, hasLanded, checkout, repo, isWanted })
       if (verdict === 'stale' || verdict.green) break
     }
     // Not before: whoever comes back after the first would take the second for it.

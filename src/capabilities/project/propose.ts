@@ -1,18 +1,22 @@
 const YARN = 'yarn install --immutable'
 const OLD_YARN = 'yarn install --frozen-lockfile'
+const BUN = 'bun install --frozen-lockfile --backend=copyfile'
 
-/** By a file at the top of a repository: how what it names is installed. The first one of a group decides. */
+/**
+ * By a file at the top of a repository: how what it names is installed. The first one of a group decides. Never by hard links into a store
+ * of the user's: whoever edits a package in one worktree would edit it in all.
+ */
 const BY_FILE: [file: string, command: string][][] = [
   [
-    ['pnpm-lock.yaml', 'pnpm install --frozen-lockfile'],
-    ['bun.lock', 'bun install --frozen-lockfile'],
-    ['bun.lockb', 'bun install --frozen-lockfile'],
+    ['pnpm-lock.yaml', 'pnpm install --frozen-lockfile --package-import-method=clone-or-copy'],
+    ['bun.lock', BUN],
+    ['bun.lockb', BUN],
     ['yarn.lock', YARN],
     ['package-lock.json', 'npm ci'],
     ['npm-shrinkwrap.json', 'npm ci'],
   ],
   [
-    ['uv.lock', 'uv sync --frozen'],
+    ['uv.lock', 'uv sync --frozen --link-mode=copy'],
     ['poetry.lock', 'POETRY_VIRTUALENVS_IN_PROJECT=true poetry install --no-interaction'],
     ['requirements.txt', 'python3 -m venv .venv && .venv/bin/pip install -r requirements.txt'],
   ],

@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import { defineEffect, type EffectContext, type NewEffect } from '../../kernel/effect.ts'
-import { GitRefusal } from '../../ports/git.ts'
+import { GitRefusal, type Place } from '../../ports/git.ts'
 import { runCommand } from '../command.ts'
 import { projectStore, type RepoRow } from '../project/index.ts'
 import { taskStore } from '../task/index.ts'
 import type { WorkRow } from '../work/index.ts'
+import { withPackages } from './packages.ts'
 import { type SetupRow, setupStore } from './store.ts'
 
 /** Daemons that are killed in the middle of it do not count. */
@@ -18,7 +19,7 @@ export const queueOf = (repo: string) => `setup:${repo}`
 
 interface Asked {
   work: WorkRow
-  path: string
+  place: Place & { head: string; line?: string | null }
   /** The run or the session that is to begin there. */
   by: string
   /** Enqueued when the setup has ended, however it ended: it asks again. */
@@ -26,15 +27,31 @@ interface Asked {
 }
 
 /** Whether somebody may begin in this worktree. `later`: its setup runs, and `next` comes when that has ended. */
-export async function makeReady(ctx: EffectContext, { work, path, by, next }: Asked): Promise<'ready' | 'later' | { problem: string }> {
+export async function makeReady(ctx: EffectContext, { work, place, by, next }: Asked): Promise<'ready' | 'later' | { problem: string }> {
   const repo = await projectStore(ctx.view).repo(work.repo_id)
   if (!repo || (repo.setup === null && repo.files === '[]')) return 'ready'
+  const { path, head } = place
   const checkout = await ctx.ports.git.idOf(path)
   const known = await setupStore(ctx.view).latest(work.id, checkout)
   if (known?.state === 'ready') return 'ready'
   if (known?.state === 'failed' && known.asked_by === by) return { problem: known.reason ?? 'The setup failed.' }
-  await ctx.report('setup_begin', { work_id: work.id, path, checkout, host: ctx.ports.daemon.host, by, next: JSON.stringify(next) })
+  const kept = (await isPristine(ctx, place)) ? ((await hasLanded(ctx, work, place)) ? 'made' : 'given') : 'none'
+  await ctx.report('setup_begin', { work_id: work.id, path, checkout, head, kept, host: ctx.ports.daemon.host, by, next: JSON.stringify(next) })
   return 'later'
+}
+
+/** Nobody has worked there, and no earlier setup has left anything. */
+async function isPristine({ ports: { git } }: EffectContext, place: Asked['place']): Promise<boolean> {
+  const { ignored, untracked } = await git.extras(place.repo, place.path)
+  return !ignored.length && !untracked.length && (await git.state(place, place.head)).dirty === 0
+}
+
+/** By our own record of the line: a ref can be moved by whoever works in the repository, and a branch of a task is nobody's word. */
+async function hasLanded(ctx: EffectContext, work: WorkRow, { head, line }: Asked['place']): Promise<boolean> {
+  const repo = await projectStore(ctx.view).repo(work.repo_id)
+  const task = await taskStore(ctx.view).find(work.task_id)
+  const isOfALine = work.base_from !== null || work.base_branch === repo?.base_branch
+  return isOfALine && task?.reviews_task_id === null && line === head
 }
 
 /** One at a time in a repository: many that begin at once would fetch the same packages beside each other. */
@@ -46,24 +63,28 @@ export const makeSetup = defineEffect({
   recognise: async () => 'not_done',
   async do(ctx, { setup_id }) {
     const row = await setupStore(ctx.view).find(setup_id)
-    if (row?.state !== 'running') return
+    if (!row) return
     if (row.host !== ctx.ports.daemon.host && ctx.ports.daemon.shared) throw new Error(`That worktree is on ${row.host}, not here.`)
+    // Cut off after it was told: only its process is still to be forgotten.
+    if (row.state !== 'running') return ctx.ports.runner.forget(row.id)
     const repo = await projectStore(ctx.view).repo(row.repo_id)
-    const told = repo ? await setUp(ctx, row, repo) : { state: 'failed' as const, reason: 'Its repository is gone.', log: null }
+    const told = repo ? await setUp(ctx, row, repo) : { state: 'failed' as const, reason: 'Its repository is gone.', how: null, log: null }
     await ctx.report('setup_ended', { setup_id, ...told })
     await ctx.ports.runner.forget(row.id)
   },
 })
 
 async function setUp(ctx: EffectContext, row: SetupRow, repo: RepoRow) {
+  let brought: string[]
   try {
-    await ctx.ports.git.bring(repo.path, row.path, JSON.parse(repo.files) as string[])
+    brought = await ctx.ports.git.bring(repo.path, row.path, JSON.parse(repo.files) as string[])
   } catch (error) {
     const passes = !(error instanceof GitRefusal) || (error.reason === 'busy' && ctx.attempt < REFUSALS)
     if (passes) throw error
-    return { state: 'failed' as const, reason: `Its files could not be copied: ${error.message}`.slice(0, 2_000), log: null }
+    return { state: 'failed' as const, how: null, reason: `Its files could not be copied: ${error.message}`.slice(0, 2_000), log: null }
   }
-  if (repo.setup === null) return { state: 'ready' as const, reason: null, log: null }
+  const { setup } = repo
+  if (setup === null) return { state: 'ready' as const, how: null, reason: null, log: null }
   let isStopped = false
   const end = ctx.on('run.stopping', ({ task }) => {
     isStopped ||= task === row.task_id
@@ -73,19 +94,25 @@ async function setUp(ctx: EffectContext, row: SetupRow, repo: RepoRow) {
     const now = await projectStore(ctx.view).repo(row.repo_id)
     return !isStopped && task?.deleted_at === null && task.status !== 'DONE' && now?.setup === command
   }
-  const ended = await runCommand(ctx, {
-    name: row.id,
-    command: repo.setup,
-    cwd: async () => row.path,
-    repo: repo.path,
-    limit: LIMIT,
-    mayEnd: ['repo.updated', 'task.moved', 'task.deleted', 'run.stopping'],
-    isWanted,
-  }).finally(end)
+  const made = () =>
+    runCommand(ctx, {
+      name: row.id,
+      command: setup,
+      cwd: async () => row.path,
+      repo: repo.path,
+      limit: LIMIT,
+      mayEnd: ['repo.updated', 'task.moved', 'task.deleted', 'run.stopping'],
+      isWanted,
+    })
+  // One that was begun before this daemon is at work there: nothing is copied over it.
+  const { state } = await ctx.ports.runner.look(row.id)
+  const isNew = state === 'absent' || state === 'prepared'
+  const checkout = { repo: repo.path, path: row.path, head: row.head, gets: isNew && row.kept !== 'none', keeps: row.kept === 'made' }
+  const { how, ended } = await withPackages(ctx, setup, checkout, brought, made).finally(end)
   if (ended === 'stale')
-    return { state: 'failed' as const, reason: 'The setup was ended: nobody waits for it any more, or it was changed.', log: null }
-  if (ended.green) return { state: 'ready' as const, reason: null, log: ended.log }
-  return { state: 'failed' as const, reason: setupFailed(repo.setup, ended), log: ended.log }
+    return { state: 'failed' as const, how: null, reason: 'The setup was ended: nobody waits for it any more, or it was changed.', log: null }
+  if (ended.green) return { state: 'ready' as const, how, reason: null, log: ended.log }
+  return { state: 'failed' as const, how, reason: setupFailed(setup, ended), log: ended.log }
 }
 
 /** With its last lines: whoever reads it wants to know why, not only that. */

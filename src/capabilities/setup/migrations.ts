@@ -1,5 +1,5 @@
 import type { Migration } from '../../kernel/capability.ts'
-import { SETUP_STATES } from './schema.ts'
+import { KEPT, SETUP_STATES } from './schema.ts'
 
 export const migrations: Migration[] = [
   {
@@ -7,11 +7,12 @@ export const migrations: Migration[] = [
     up: ({ text, int, strict, known }) => [
       `CREATE TABLE setups (
         id ${text} PRIMARY KEY NOT NULL, work_id ${text} NOT NULL REFERENCES works (id), repo_id ${text} NOT NULL, project_id ${text} NOT NULL,
-        task_id ${text} NOT NULL, path ${text} NOT NULL, checkout ${text} NOT NULL, host ${text} NOT NULL, asked_by ${text} NOT NULL,
-        command ${text}, state ${text} NOT NULL, waiting ${text} NOT NULL, reason ${text}, log ${text}, created_at ${int} NOT NULL, ended_at ${int}
+        task_id ${text} NOT NULL, path ${text} NOT NULL, checkout ${text} NOT NULL, head ${text} NOT NULL, kept ${text} NOT NULL, host ${text} NOT NULL, asked_by ${text} NOT NULL,
+        command ${text}, state ${text} NOT NULL, how ${text}, waiting ${text} NOT NULL, reason ${text}, log ${text}, created_at ${int} NOT NULL, ended_at ${int}
       ) ${strict}`,
       'CREATE INDEX setups_by_work ON setups (work_id, id)',
       ...known('setups', 'state', [...SETUP_STATES]),
+      ...known('setups', 'kept', [...KEPT]),
     ],
   },
 ]

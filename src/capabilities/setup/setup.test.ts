@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { EFFECT_TIMES } from '../../kernel/effect.ts'
 import { openTestApp } from '../../testing/app.ts'
+import { depend, INSTALL, pack } from '../../testing/packages.ts'
 import { until } from '../../testing/signals.ts'
 import { CheckingRunner, type Work, WorkGround } from '../../testing/work.ts'
 
@@ -245,5 +246,85 @@ describe('files that git does not carry', () => {
     const task = await ground.start({ base_branch: 'sly' })
     await ground.running(task.id)
     expect(existsSync(join(outside, 'secret.key'))).toBe(false)
+  })
+})
+
+describe('kept packages', () => {
+  /** A project with packages that need no network. */
+  async function shop(): Promise<Ground> {
+    const ground = await Ground.open({ setup: INSTALL })
+    pack(ground.top, 'greet', 'leave')
+    depend(ground.top, 'greet')
+    ground.commit(ground.top, '.gitignore', 'node_modules\n')
+    return ground
+  }
+
+  async function begun(ground: Ground): Promise<string> {
+    const task = await ground.start()
+    await ground.running(task.id)
+    return ground.place(task.id)
+  }
+
+  const installed = (place: string) => readFileSync(join(place, 'node_modules/greet/index.js'), 'utf8')
+
+  test('[SU9] are copied where the same files decide them, and installed anew where others do', async () => {
+    const ground = await shop()
+    const first = await begun(ground)
+    const second = await begun(ground)
+    expect([installed(first), installed(second), ground.runner.setups]).toEqual([installed(first), installed(first), 1])
+    expect((await ground.app.events({ type: 'setup.ended' })).map(({ data }) => data.how)).toEqual(['made', 'kept'])
+    depend(ground.top, 'greet', 'leave')
+    ground.commit(ground.top, 'a.txt', 'two\n')
+    const third = await begun(ground)
+    expect(existsSync(join(third, 'node_modules/leave/index.js'))).toBe(true)
+    expect(ground.runner.setups).toBe(2)
+    expect((await ground.app.owner.call('setup_kept', {})).kept).toHaveLength(2)
+  })
+
+  test('[SU9] stand in for no command that does more than install', async () => {
+    const ground = await shop()
+    await ground.change({ setup: `${INSTALL} && echo made > node_modules/.database` })
+    for (const place of [await begun(ground), await begun(ground)]) expect(existsSync(join(place, 'node_modules/.database'))).toBe(true)
+    expect([ground.runner.setups, (await ground.app.owner.call('setup_kept', {})).kept]).toEqual([2, []])
+  })
+
+  test('[SU10] are not made of work under review; a check without another lockfile gets a copy', async () => {
+    const ground = await shop()
+    await ground.change({ checks: 'test -e node_modules/greet/index.js' })
+    const same = await ground.handedIn('one.txt')
+    expect(await ground.approve(same)).toMatchObject({ merged: true })
+    expect(ground.runner.setups).toBe(1)
+    const other = await ground.begun()
+    depend(other.path, 'greet', 'leave')
+    ground.commit(other.path, 'two.txt', 'x')
+    await ground.handIn(other, 'done')
+    expect(await ground.approve(other)).toMatchObject({ merged: true })
+    expect(ground.runner.setups).toBe(2)
+    expect((await ground.app.owner.call('setup_kept', {})).kept).toHaveLength(1)
+  })
+
+  test('[SU11] are everybody’s own: what one changes stays where it is', async () => {
+    const ground = await shop()
+    const [ann, bob] = [await begun(ground), await begun(ground)]
+    const before = installed(ann)
+    for (const place of [ann, bob]) {
+      writeFileSync(join(place, 'node_modules/greet/index.js'), 'process.exit(1)\n')
+      expect(installed(await begun(ground))).toBe(before)
+    }
+  })
+
+  test('[SU13] take no more disk than they may, and are deleted when a person says so', async () => {
+    const ground = await shop()
+    await begun(ground)
+    const kept = await ground.app.owner.call('setup_kept', {})
+    expect(kept).toMatchObject({ kept: [{ command: INSTALL, size_bytes: expect.any(Number) }], limit_bytes: 10 * 1_024 ** 3 })
+    expect(kept.total_bytes).toBeGreaterThan(0)
+    const worker = await ground.app.agent('worker')
+    expect(await worker.refused('setup_forget')).toMatchObject({ code: 'PERMISSION_DENIED' })
+    await ground.app.owner.call('setup_forget', { key: kept.kept[0].key })
+    await until(async () => (await ground.app.owner.call('setup_kept', {})).kept.length === 0)
+    await ground.app.owner.call('setting_update', { key: 'setup.keep_gb', value: 0 })
+    await begun(ground)
+    expect((await ground.app.owner.call('setup_kept', {})).kept).toEqual([])
   })
 })

@@ -1,6 +1,6 @@
 import { tables } from '../../db/tables.ts'
 import type { Tx } from '../../kernel/storage.ts'
-import type { SetupState } from './schema.ts'
+import type { KeptUse, SetupState } from './schema.ts'
 
 /** The setup of one checkout. */
 export interface SetupRow {
@@ -12,12 +12,18 @@ export interface SetupRow {
   path: string
   /** Which checkout at that path: taken away and made again, it is another one. */
   checkout: string
+  /** The commit that it has. */
+  head: string
+  /** What kept packages are to it. */
+  kept: KeptUse
   host: string
   /** The run or the session that it was begun for. */
   asked_by: string
   /** As it was when it began; null: there were only files to copy. */
   command: string | null
   state: SetupState
+  /** `kept`: its packages were copied from what an earlier one made. */
+  how: 'made' | 'kept' | null
   /** Effects that are enqueued when it has ended. */
   waiting: string
   reason: string | null

@@ -1,12 +1,15 @@
 import { z } from 'zod'
 import type { NewEffect } from '../../kernel/effect.ts'
 import { refuse } from '../../kernel/error.ts'
+import { iso, Timestamp } from '../../kernel/schema.ts'
 import { defineTool } from '../../kernel/tool.ts'
 import { takeTurn } from '../handle.ts'
 import { projectStore } from '../project/index.ts'
+import { handleOf, taskStore } from '../task/index.ts'
 import { workStore } from '../work/index.ts'
 import { makeSetup, queueOf } from './make.ts'
-import { setupEnded, setupStarted } from './schema.ts'
+import { forgetKept, KEEP_GB } from './packages.ts'
+import { KEPT, setupEnded, setupStarted } from './schema.ts'
 import { setupStore } from './store.ts'
 
 const internal = { impact: 'write', profile: 'maintainer', internal: true, output: z.strictObject({}) } as const
@@ -20,16 +23,18 @@ export const begin = defineTool({
     work_id: z.string(),
     path: z.string(),
     checkout: z.string(),
+    head: z.string(),
+    kept: z.enum(KEPT),
     host: z.string(),
     by: z.string(),
     next: z.string().describe('The effect that waits, as JSON'),
   }),
-  async run(ctx, { work_id, path, checkout, host, by, next }) {
+  async run(ctx, { work_id, path, checkout, head, kept, host, by, next }) {
     await takeTurn(ctx.tx, `setup:${work_id}`)
     const store = setupStore(ctx.tx)
     const work = await workStore(ctx.tx).find(work_id)
-    const repo = work && (await projectStore(ctx.tx).repo(work.repo_id))
-    if (!work || !repo) throw refuse('RESOURCE_NOT_FOUND', `There is no work "${work_id}".`)
+    const [repo, task] = work ? [await projectStore(ctx.tx).repo(work.repo_id), await taskStore(ctx.tx).find(work.task_id)] : []
+    if (!work || !repo || !task) throw refuse('RESOURCE_NOT_FOUND', `There is no work "${work_id}".`)
     const known = await store.latest(work_id, checkout)
     if (known?.state === 'ready') {
       ctx.enqueue(JSON.parse(next) as NewEffect)
@@ -42,7 +47,7 @@ export const begin = defineTool({
     }
     const { repo_id, project_id, task_id } = work
     const id = ctx.id('setup')
-    const asked = { id, work_id, repo_id, project_id, task_id, path, checkout, host, asked_by: by, command: repo.setup }
+    const asked = { id, work_id, repo_id, project_id, task_id, path, checkout, head, kept, host, asked_by: by, command: repo.setup, how: null }
     await store.insert({
       ...asked,
       state: 'running',
@@ -52,7 +57,7 @@ export const begin = defineTool({
       created_at: ctx.now,
       ended_at: null,
     })
-    ctx.emit(setupStarted({ subject: id, project: project_id, task: task_id }, { work_id, command: repo.setup }))
+    ctx.emit(setupStarted({ subject: id, project: project_id, task: task_id }, { handle: handleOf(task), work_id, command: repo.setup }))
     ctx.enqueue(makeSetup({ setup_id: id }, { queue: queueOf(repo_id) }))
     return {}
   },
@@ -66,20 +71,69 @@ export const ended = defineTool({
   input: z.strictObject({
     setup_id: z.string(),
     state: z.enum(['ready', 'failed']),
+    how: z.enum(['made', 'kept']).nullable(),
     reason: z.string().nullable(),
     log: z.string().nullable(),
   }),
-  async run(ctx, { setup_id, state, reason, log }) {
+  async run(ctx, { setup_id, state, how, reason, log }) {
     const store = setupStore(ctx.tx)
     const before = await store.find(setup_id)
     if (!before) throw refuse('RESOURCE_NOT_FOUND', `There is no setup "${setup_id}".`)
     await takeTurn(ctx.tx, `setup:${before.work_id}`)
     const row = await store.find(setup_id)
-    if (row?.state !== 'running') return {}
-    await store.update(row.id, { state, reason, log, waiting: '[]', ended_at: ctx.now })
+    const task = await taskStore(ctx.tx).find(before.task_id)
+    if (row?.state !== 'running' || !task) return {}
+    await store.update(row.id, { state, how, reason, log, waiting: '[]', ended_at: ctx.now })
     const about = { subject: row.id, project: row.project_id, task: row.task_id }
-    ctx.emit(setupEnded(about, { work_id: row.work_id, command: row.command, state, reason }))
+    ctx.emit(setupEnded(about, { handle: handleOf(task), work_id: row.work_id, command: row.command, state, how, reason }))
     for (const next of JSON.parse(row.waiting) as string[]) ctx.enqueue(JSON.parse(next) as NewEffect)
     return {}
+  },
+})
+
+const KeptView = z.strictObject({
+  key: z.string(),
+  command: z.string(),
+  size_bytes: z.int(),
+  kept_at: Timestamp,
+  used_at: Timestamp.describe('When it was last copied into a checkout'),
+})
+
+export const kept = defineTool({
+  name: 'setup_kept',
+  title: 'List kept packages',
+  description: 'What setups have made on this machine and the next checkout gets a copy of; the least recently used first.',
+  input: z.strictObject({}),
+  output: z.strictObject({ kept: z.array(KeptView), total_bytes: z.int(), limit_bytes: z.int() }),
+  example: {},
+  impact: 'read',
+  profile: 'operator',
+  async look(ctx) {
+    const all = await ctx.ports.packages.list()
+    const views = all.map(({ key, command, bytes, kept_at, used_at }) => ({
+      key,
+      command,
+      size_bytes: bytes,
+      kept_at: iso(kept_at),
+      used_at: iso(used_at),
+    }))
+    const limit_bytes = Math.round(ctx.setting<number>(KEEP_GB) * 1_024 ** 3)
+    return { kept: views, total_bytes: all.reduce((sum, { bytes }) => sum + bytes, 0), limit_bytes }
+  },
+})
+
+export const forget = defineTool({
+  name: 'setup_forget',
+  title: 'Delete kept packages',
+  description: 'Delete what setups have made and kept: by its key, or all of it. The next setup installs anew; no worktree changes.',
+  input: z.strictObject({ key: z.string().regex(/^[0-9a-f]{40}$/).optional().describe('Default: all of it') }),
+  output: z.strictObject({ message: z.string() }),
+  example: {},
+  impact: 'write',
+  profile: 'maintainer',
+  by: 'person',
+  async run(ctx, { key }) {
+    ctx.enqueue(forgetKept({ key: key ?? null }))
+    return { message: key ? `${key} is being deleted.` : 'All that was kept is being deleted.' }
   },
 })

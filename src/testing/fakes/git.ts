@@ -266,6 +266,15 @@ export class FakeGit implements Git {
     return []
   }
 
+  async filesOf(repo: string, commit: string) {
+    this.#open(repo)
+    return Object.entries(this.repo.filesOf(this.#commit(checkCommit(commit)))).map(([path, text]) => ({ path, id: String(text) }))
+  }
+
+  async extras() {
+    return { ignored: [], untracked: [] }
+  }
+
   async topOf(repo: string, commit: string) {
     this.#open(repo)
     return [...new Set(Object.keys(this.repo.filesOf(this.#commit(checkCommit(commit)))).map((path) => path.split('/')[0] as string))]

@@ -1,0 +1,158 @@
+import { execFile } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { lstat, mkdir, readdir, readFile, readlink, realpath, rename, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises'
+import { platform } from 'node:os'
+import { dirname, join, relative, sep } from 'node:path'
+import type { Kept, Packages } from '../../ports/packages.ts'
+import { keyOf } from './key.ts'
+
+export interface PackagesOptions {
+  /** `<home>/packages`: hidden from runs, on the disk that has the worktrees. */
+  folder: string
+  privateFolder: (path: string) => void
+  env: Record<string, string | undefined>
+}
+
+interface Manifest {
+  command: string
+  /** Where it was made: some files name that folder. */
+  madeIn: string
+  paths: string[]
+  /** Files and links that do. */
+  naming: { files: string[]; links: string[] }
+  bytes: number
+  kept_at: number
+}
+
+const MANIFEST = 'manifest.json'
+const TREE = 'tree'
+const MOST_LISTED = 64 * 1024 * 1024
+const KEY = /^[0-9a-f]{40}$/
+
+export function createPackages({ folder, privateFolder, env }: PackagesOptions): Packages {
+  const at = (key: string) => {
+    if (!KEY.test(key)) throw new Error(`${JSON.stringify(key)} is no key of kept packages.`)
+    return join(folder, key)
+  }
+  const commands = new Map<string, string>()
+  return {
+    async keyOf(command, checkout, files) {
+      const key = await keyOf(command, checkout, files, env.PATH)
+      if (key) commands.set(key, command)
+      return key
+    },
+
+    async give(key, checkout) {
+      const kept = await manifestIn(at(key))
+      if (!kept) return false
+      for (const path of kept.paths) await place(join(at(key), TREE, path), checkout, path)
+      await nameAgain(kept, checkout)
+      const now = new Date()
+      await utimes(join(at(key), MANIFEST), now, now).catch(() => {})
+      return true
+    },
+
+    async keep(key, checkout, paths) {
+      privateFolder(folder)
+      if (await manifestIn(at(key))) return
+      const fresh = join(folder, `.${randomUUID()}`)
+      try {
+        for (const path of paths) {
+          await mkdir(dirname(join(fresh, TREE, path)), { recursive: true, mode: 0o700 })
+          await copy(join(checkout, path), join(fresh, TREE, path))
+        }
+        const bytes = await sizeOf(fresh)
+        const manifest: Manifest = {
+          command: commands.get(key) ?? '',
+          madeIn: checkout,
+          paths,
+          naming: await naming(join(fresh, TREE), checkout),
+          bytes,
+          kept_at: Date.now(),
+        }
+        await writeFile(join(fresh, MANIFEST), JSON.stringify(manifest), { mode: 0o600 })
+        // Somebody else may have been faster: theirs is the same.
+        await rename(fresh, at(key)).catch(() => {})
+      } finally {
+        await rm(fresh, { recursive: true, force: true })
+      }
+    },
+
+    async list() {
+      const found: Kept[] = []
+      for (const key of (await readdir(folder).catch(() => [])).filter((name) => KEY.test(name))) {
+        const kept = await manifestIn(at(key))
+        const used = await stat(join(at(key), MANIFEST)).catch(() => undefined)
+        if (kept && used) found.push({ key, command: kept.command, bytes: kept.bytes, kept_at: kept.kept_at, used_at: Math.round(used.mtimeMs) })
+      }
+      return found.sort((a, b) => a.used_at - b.used_at)
+    },
+
+    async drop(key) {
+      // In one step: whoever looks meanwhile finds all of it or nothing.
+      const gone = join(folder, `.${randomUUID()}`)
+      await rename(at(key), gone).catch(() => {})
+      await rm(gone, { recursive: true, force: true, maxRetries: 3 })
+    },
+  }
+}
+
+async function manifestIn(folder: string): Promise<Manifest | undefined> {
+  const text = await readFile(join(folder, MANIFEST), 'utf8').catch(() => undefined)
+  return text === undefined ? undefined : (JSON.parse(text) as Manifest)
+}
+
+/** What an attempt before this one left there goes. A branch may have a link in the place of a folder, which leads out. */
+async function place(from: string, checkout: string, path: string): Promise<void> {
+  const to = join(checkout, path)
+  await mkdir(dirname(to), { recursive: true }).catch(() => {})
+  const [top, real] = await Promise.all([realpath(checkout), realpath(dirname(to)).catch(() => '/')])
+  const way = relative(top, real)
+  if (way === '..' || way.startsWith(`..${sep}`)) throw new Error(`${path} leads out of ${checkout}.`)
+  await rm(to, { recursive: true, force: true })
+  await copy(from, to)
+}
+
+/** By the system's own program: file by file from here takes ten times as long. */
+function copy(from: string, to: string): Promise<void> {
+  const flags = platform() === 'darwin' ? ['-Rpc'] : ['-a', '--reflink=auto']
+  return run('cp', [...flags, '--', from, to]).then(() => {})
+}
+
+/** Python's programs, pnpm's and those of others have the path of their folder in them. */
+async function naming(tree: string, madeIn: string): Promise<Manifest['naming']> {
+  const listed = await run('grep', ['-rlIZF', '--', madeIn, '.'], tree, [0, 1])
+  const files = listed.split('\0').filter(Boolean)
+  const found = await run('find', ['.', '-type', 'l', '-lname', `${madeIn.replace(/[\\*?[\]]/g, '\\$&')}/*`, '-print0'], tree)
+  return { files, links: found.split('\0').filter(Boolean) }
+}
+
+/** Those now name the folder that they are in. */
+async function nameAgain({ naming, madeIn }: Manifest, checkout: string): Promise<void> {
+  for (const path of naming.files) {
+    const file = join(checkout, path)
+    const { mode } = await lstat(file)
+    const text = await readFile(file, 'utf8')
+    await writeFile(file, text.replaceAll(madeIn, checkout), { mode })
+  }
+  for (const path of naming.links) {
+    const link = join(checkout, path)
+    const target = (await readlink(link)).replace(madeIn, checkout)
+    await rm(link)
+    await symlink(target, link)
+  }
+}
+
+async function sizeOf(folder: string): Promise<number> {
+  return Number((await run('du', ['-sk', '--', folder])).split('\t')[0]) * 1_024
+}
+
+function run(program: string, args: string[], cwd = '/', fine: number[] = [0]): Promise<string> {
+  return new Promise((resolve, reject) => {
+    execFile(program, args, { cwd, maxBuffer: MOST_LISTED }, (error, stdout, stderr) => {
+      const code = error ? (typeof error.code === 'number' ? error.code : -1) : 0
+      if (fine.includes(code)) resolve(stdout)
+      else reject(new Error(`${program} ${args.join(' ').slice(0, 200)}: ${stderr.trim().slice(0, 500) || error?.message}`))
+    })
+  })
+}

@@ -1,0 +1,155 @@
+import { execFileSync } from 'node:child_process'
+import { chmodSync, existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import type { CommittedFile } from '../../ports/packages.ts'
+import { createPackages } from './index.ts'
+
+const withoutPython = (process.env.SIGNALBOX_TEST_WITHOUT ?? '').split(',').includes('python3')
+
+class Ground {
+  readonly folder = mkdtempSync(join(tmpdir(), 'signalbox [packages] '))
+  readonly packages = createPackages({
+    folder: join(this.folder, 'kept'),
+    privateFolder: (path) => mkdirSync(path, { recursive: true, mode: 0o700 }),
+    env: process.env,
+  })
+
+  constructor() {
+    onTestFinished(() => rmSync(this.folder, { recursive: true, force: true }))
+  }
+
+  checkout(name: string, files: Record<string, string> = {}): string {
+    const path = join(this.folder, name)
+    mkdirSync(path)
+    for (const [file, text] of Object.entries(files)) {
+      mkdirSync(dirname(join(path, file)), { recursive: true })
+      writeFileSync(join(path, file), text)
+    }
+    return path
+  }
+
+  async key(command = 'npm ci', files: CommittedFile[] = [{ path: 'package-lock.json', id: '1' }], checkout = this.folder) {
+    return this.packages.keyOf(command, checkout, files)
+  }
+}
+
+describe('the key', () => {
+  test('[SU9] is decided by the command and by what package managers read, wherever it stands, and by nothing else', async () => {
+    const ground = new Ground()
+    const lock = { path: 'package-lock.json', id: '1' }
+    const first = await ground.key()
+    expect(first).toMatch(/^[0-9a-f]{40}$/)
+    expect(await ground.key('npm ci', [lock, { path: 'src/main.ts', id: '7' }])).toBe(first)
+    for (const other of [
+      await ground.key('npm ci --omit=dev'),
+      await ground.key('npm ci', [{ ...lock, id: '2' }]),
+      await ground.key('npm ci', [lock, { path: 'packages/a/.npmrc', id: '1' }]),
+      await ground.key('npm ci', [lock, { path: 'patches/a+1.0.0.diff', id: '1' }]),
+    ])
+      expect(other).not.toBe(first)
+  })
+
+  test('[SU9] is that of the whole tree where a script of the repository runs at the installation', async () => {
+    const ground = new Ground()
+    const keyWith = async (scripts: object, id: string) => {
+      const checkout = ground.checkout(`c${Math.random()}`, { 'package.json': JSON.stringify({ scripts }) })
+      return ground.key('npm ci', [{ path: 'package.json', id: '1' }, { path: 'src/main.ts', id }], checkout)
+    }
+    expect(await keyWith({ test: 'x', prepare: 'husky' }, '1')).toBe(await keyWith({ test: 'x', prepare: 'husky' }, '2'))
+    expect(await keyWith({ postinstall: 'node make.js' }, '1')).not.toBe(await keyWith({ postinstall: 'node make.js' }, '2'))
+  })
+
+  test('[SU9] there is none for a command that may do more than install', async () => {
+    const ground = new Ground()
+    for (const command of [
+      'npm ci && createdb shop',
+      'npm ci; rm -rf x',
+      'npm ci $(id)',
+      './setup.sh',
+      'npm run build',
+      'npm ci --prefix `id`',
+      'npm ci > log',
+      'make deps',
+    ])
+      expect(await ground.key(command)).toBeUndefined()
+    for (const command of [
+      'pnpm install --frozen-lockfile --package-import-method=clone-or-copy',
+      'python3 -m venv .venv && .venv/bin/pip install -r requirements.txt',
+      'uv sync --frozen --link-mode=copy',
+    ])
+      expect(await ground.key(command)).toBeDefined()
+  })
+})
+
+describe('what is kept', () => {
+  test('[SU9] is there for whoever comes next, and replaces what an attempt before left half done', async () => {
+    const ground = new Ground()
+    const key = (await ground.key()) as string
+    const made = ground.checkout('made', { 'node_modules/a/index.js': 'a', 'packages/p/node_modules/b.js': 'b' })
+    chmodSync(join(made, 'node_modules/a/index.js'), 0o755)
+    expect(await ground.packages.give(key, ground.checkout('nothing'))).toBe(false)
+    await ground.packages.keep(key, made, ['node_modules', 'packages/p/node_modules'])
+    const next = ground.checkout('next', { 'node_modules/half.js': 'x', 'packages/p/package.json': '{}' })
+    expect(await ground.packages.give(key, next)).toBe(true)
+    expect(readFileSync(join(next, 'packages/p/node_modules/b.js'), 'utf8')).toBe('b')
+    expect(lstatSync(join(next, 'node_modules/a/index.js')).mode & 0o777).toBe(0o755)
+    expect(readdirSync(join(next, 'node_modules'))).toEqual(['a'])
+  })
+
+  test('[SU12] names the folder that it is in: programs, and links', async () => {
+    const ground = new Ground()
+    const key = (await ground.key()) as string
+    const made = ground.checkout('made', { '.venv/bin/tool': '', '.venv/lib/blob.bin': '' })
+    writeFileSync(join(made, '.venv/bin/tool'), `#!${made}/.venv/bin/python3\n`)
+    chmodSync(join(made, '.venv/bin/tool'), 0o755)
+    writeFileSync(join(made, '.venv/lib/blob.bin'), Buffer.concat([Buffer.from([0, 1, 2]), Buffer.from(made)]))
+    symlinkSync(`${made}/.venv/lib`, join(made, '.venv/lib64'))
+    symlinkSync('/usr/bin/env', join(made, '.venv/bin/env'))
+    await ground.packages.keep(key, made, ['.venv'])
+    rmSync(made, { recursive: true })
+    const next = ground.checkout('next')
+    await ground.packages.give(key, next)
+    expect(readFileSync(join(next, '.venv/bin/tool'), 'utf8')).toBe(`#!${next}/.venv/bin/python3\n`)
+    expect(lstatSync(join(next, '.venv/bin/tool')).mode & 0o777).toBe(0o755)
+    expect([readlinkSync(join(next, '.venv/lib64')), readlinkSync(join(next, '.venv/bin/env'))]).toEqual([`${next}/.venv/lib`, '/usr/bin/env'])
+  })
+
+  test.skipIf(withoutPython)('[SU12] is a Python environment that works elsewhere', async () => {
+    const ground = new Ground()
+    const key = (await ground.key()) as string
+    const made = ground.checkout('made')
+    // Without pip: Debian has that in a package of its own.
+    execFileSync('python3', ['-m', 'venv', '--without-pip', '.venv'], { cwd: made })
+    await ground.packages.keep(key, made, ['.venv'])
+    rmSync(made, { recursive: true })
+    const next = ground.checkout('next')
+    await ground.packages.give(key, next)
+    const prefix = execFileSync(join(next, '.venv/bin/python'), ['-c', 'import sys; print(sys.prefix)'], { encoding: 'utf8' })
+    expect(prefix.trim()).toBe(join(next, '.venv'))
+    expect(execFileSync('bash', ['-c', '. .venv/bin/activate && echo $VIRTUAL_ENV'], { cwd: next, encoding: 'utf8' }).trim()).toBe(join(next, '.venv'))
+  })
+
+  test('[SU8] leads nothing out of a checkout that has a link in the place of a folder', async () => {
+    const ground = new Ground()
+    const key = (await ground.key()) as string
+    await ground.packages.keep(key, ground.checkout('made', { 'packages/p/node_modules/b.js': 'b' }), ['packages/p/node_modules'])
+    const [outside, sly] = [ground.checkout('outside'), ground.checkout('sly')]
+    symlinkSync(outside, join(sly, 'packages'))
+    await expect(ground.packages.give(key, sly)).rejects.toThrow('leads out')
+    expect(existsSync(join(outside, 'p', 'node_modules'))).toBe(false)
+  })
+
+  test('[SU13] is listed, the least recently used first, and goes in one step', async () => {
+    const ground = new Ground()
+    const keys = [(await ground.key('npm ci')) as string, (await ground.key('npm ci --omit=dev')) as string]
+    for (const [n, key] of keys.entries()) await ground.packages.keep(key, ground.checkout(`m${n}`, { 'node_modules/a.js': 'a' }), ['node_modules'])
+    await ground.packages.give(keys[0] as string, ground.checkout('next'))
+    expect((await ground.packages.list()).map(({ command }) => command)).toEqual(['npm ci --omit=dev', 'npm ci'])
+    await ground.packages.drop(keys[0] as string)
+    await ground.packages.drop(keys[0] as string)
+    expect(await ground.packages.list()).toMatchObject([{ key: keys[1], command: 'npm ci --omit=dev' }])
+    await expect(ground.packages.drop('../kept')).rejects.toThrow('is no key')
+  })
+})

@@ -1,0 +1,1 @@
+export { sentences } from './panel/sentences.tsx'

@@ -1,0 +1,35 @@
+/** What a setup has made, kept for the next checkout that is decided by the same files. */
+export interface Packages {
+  /**
+   * What decides what this command makes in this checkout, as a key. Undefined when nobody can say: then nothing is kept and nothing given.
+   * `files`: all that the commit of the checkout has.
+   */
+  keyOf(command: string, checkout: string, files: CommittedFile[]): Promise<string | undefined>
+  /** Copies what is kept into the checkout; false when nothing is. Nobody who writes there writes to what is kept. */
+  give(key: string, checkout: string): Promise<boolean>
+  /** Keeps these paths of the checkout by that key. What is there already stays. */
+  keep(key: string, checkout: string, paths: string[]): Promise<void>
+  /** The least recently used first. */
+  list(): Promise<Kept[]>
+  drop(key: string): Promise<void>
+}
+
+export interface CommittedFile {
+  path: string
+  /** By its content. */
+  id: string
+}
+
+export interface Kept {
+  key: string
+  command: string
+  bytes: number
+  kept_at: number
+  used_at: number
+}
+
+declare module '../kernel/tool.ts' {
+  interface Ports {
+    packages: Packages
+  }
+}
