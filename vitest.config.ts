@@ -24,7 +24,7 @@ const ON_BOTH = [
 ]
 
 /** About git, whatever the engine: on PostgreSQL too in the soak alone. */
-const ON_BOTH_IN_SOAK = process.env.SIGNALBOX_SOAK ? [] : ['src/capabilities/merge/{trust,landing}.test.ts']
+const ON_BOTH_IN_SOAK = process.env.SIGNALBOX_SOAK ? [] : ['src/capabilities/merge/{trust,landing,merge,repo}.test.ts']
 
 /** What only a server can show. */
 const POSTGRES_ONLY = ['src/db/postgres*.test.ts', 'src/adapters/effects-graphile/*.test.ts', 'test/**/postgres*.test.ts']

@@ -86,7 +86,9 @@ const VITEST = 'node_modules/vitest/vitest.mjs'
 /** What fast-check draws cases for; `npm test` has the same ones each time. */
 const PROPERTIES = ['src/kernel/redact.test.ts', 'src/capabilities/task/task.test.ts', 'src/adapters']
 /** What `npm test` leaves out on PostgreSQL, or does only a part of. */
-const ON_POSTGRESQL = ['src/capabilities/merge/trust.test.ts', 'src/capabilities/merge/landing.test.ts', 'src/db/postgres-copy.test.ts']
+const ON_POSTGRESQL = ['trust', 'landing', 'merge', 'repo']
+  .map((name) => `src/capabilities/merge/${name}.test.ts`)
+  .concat('src/db/postgres-copy.test.ts')
 /** One after the other; what stands together runs side by side. */
 const EVERYDAY = [['check'], ['unit'], ['package', 'conformance']]
 /** Run once more when they fail, as `unit` does with each of its tests. */

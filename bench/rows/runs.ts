@@ -187,7 +187,7 @@ async function keptPackages({ options }: World): Promise<Row> {
   })
   const first = join(folder, 'first')
   packagesIn(join(first, 'node_modules'), megabytes)
-  const key = (await port.keyOf('npm ci', first, [{ path: 'package-lock.json', id: '1' }])) as string
+  const key = (await port.keysOf('npm ci', first, [{ path: 'package-lock.json', id: '1' }]))?.byFiles as string
   await port.keep(key, first, ['node_modules'])
   const found = { ours: [] as number[], bare: [] as number[] }
   for (let round = 0; round <= Math.max(3, options.rounds - 2); round++) {

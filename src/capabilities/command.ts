@@ -11,6 +11,7 @@ export interface Command {
   /** Where; asked for only when it begins now. */
   cwd(): Promise<string>
   repo: string
+  env: Record<string, string>
   /** The setting with its limit, in minutes. */
   limit: string
   /** Events after any of which it may be unwanted. */
@@ -60,7 +61,7 @@ interface Begun {
 
 async function begin(ctx: EffectContext, wanted: Command): Promise<Begun | undefined> {
   const { runner } = ctx.ports
-  const { name, command, cwd, repo, isWanted } = wanted
+  const { name, command, cwd, repo, env, isWanted } = wanted
   const { state } = await runner.look(name)
   const limit_ms = await limitMs(ctx, wanted)
   const isNew = state === 'absent' || state === 'prepared'
@@ -74,7 +75,7 @@ async function begin(ctx: EffectContext, wanted: Command): Promise<Begun | undef
       argv: ['/bin/sh', '-c', command],
       cwd: await cwd(),
       repo,
-      env: { CI: '1' },
+      env: { ...env, CI: '1' },
       inherit: [],
       stdin: 'closed',
       // For when no daemon is there to end it.

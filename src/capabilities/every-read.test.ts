@@ -90,6 +90,7 @@ const NOTHING_OF_A_PROJECT = [
   'agent_me',
   'person_list',
   'file_read',
+  'setup_kept',
   'job_actions',
   'budget_get',
   'merge_status',

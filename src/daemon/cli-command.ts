@@ -2,6 +2,7 @@ import { UsageError } from '../kernel/error.ts'
 import type { Daemon, Reach, Withheld } from '../surfaces/cli/call.ts'
 import { runCli } from '../surfaces/cli/index.ts'
 import type { Terminal } from '../surfaces/cli/terminal.ts'
+import { loadWidths } from '../surfaces/cli/text.ts'
 import { loadConfig } from './config.ts'
 import { atOdds, isSamePlace, leadsElsewhere, tokenOf, urlOf } from './given.ts'
 import { ownerTokenPath, readAddress, readSecret, secretsOnDisk } from './home.ts'
@@ -14,6 +15,7 @@ export type Env = Record<string, string | undefined>
 export async function command(args: string[], env: Env, terminal: Terminal): Promise<number> {
   const [first = '--help', ...rest] = args
   const context = { reach: reachFrom(env), terminal, env }
+  if (terminal.tty.out || terminal.tty.err || terminal.colours) await loadWidths()
   if (['--help', '-h'].includes(first)) return runCli(['help'], context.reach, terminal)
   if (first === 'audit' && rest.length) return (await import('./audit-command.ts')).auditCommand(rest, context)
   if (first === 'status') return (await import('./status-command.ts')).statusCommand(rest, context)

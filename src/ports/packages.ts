@@ -1,10 +1,10 @@
 /** What a setup has made, kept for the next checkout that is decided by the same files. */
 export interface Packages {
   /**
-   * What decides what this command makes in this checkout, as a key. Undefined when nobody can say: then nothing is kept and nothing given.
-   * `files`: all that the commit of the checkout has.
+   * By what the result of this command in this checkout is known again. Undefined when nobody can say: then nothing is kept and nothing
+   * given. `files`: all that the commit of the checkout has.
    */
-  keyOf(command: string, checkout: string, files: CommittedFile[]): Promise<string | undefined>
+  keysOf(command: string, checkout: string, files: CommittedFile[]): Promise<Keys | undefined>
   /** Copies what is kept into the checkout; false when nothing is. Nobody who writes there writes to what is kept. */
   give(key: string, checkout: string): Promise<boolean>
   /** Keeps these paths of the checkout by that key. What is there already stays. */
@@ -12,6 +12,13 @@ export interface Packages {
   /** The least recently used first. */
   list(): Promise<Kept[]>
   drop(key: string): Promise<void>
+}
+
+export interface Keys {
+  /** The same for every commit in which the files are the same that package managers read. */
+  byFiles: string
+  /** The same for the same tree only. */
+  byTree: string
 }
 
 export interface CommittedFile {

@@ -39,7 +39,13 @@ class Site {
     git(site.repo, 'add', '--all')
     git(site.repo, 'commit', '--quiet', '--message=shop')
     site.#project = (await site.daemon.call('project_create', { name: 'Web' })).project_id
-    const added = await site.daemon.call('repo_add', { path: site.repo, project_id: site.#project, files: ['.env'], check_files: ['.env.test'], ...repo })
+    const added = await site.daemon.call('repo_add', {
+      path: site.repo,
+      project_id: site.#project,
+      files: ['.env'],
+      check_files: ['.env.test'],
+      ...repo,
+    })
     site.repoId = added.repo_id
     return site
   }
@@ -52,7 +58,11 @@ class Site {
   }
 
   async is(task_id: string, status: string): Promise<void> {
-    const now = () => this.daemon.call('task_get', { task_id }).then(({ task }) => task.status === status, () => false)
+    const now = () =>
+      this.daemon.call('task_get', { task_id }).then(
+        ({ task }) => task.status === status,
+        () => false,
+      )
     await until(now, async () => `${status}: ${JSON.stringify((await this.daemon.call('job_list', { task_id })).jobs)} ${this.daemon.log}`)
   }
 
@@ -110,6 +120,6 @@ describe('a project with packages', () => {
     await site.daemon.call('setting_update', { key: 'runs.max_lives', value: 1 })
     const task = await site.start()
     await until(async () => (await site.daemon.call('job_list', { task_id: task })).jobs[0].state === 'failed', 'it fails')
-    expect((await site.daemon.call('job_list', { task_id: task })).jobs[0].reason).toMatch(/^Setup failed: `ulimit -f 1; .*` ended with /)
+    expect((await site.daemon.call('job_list', { task_id: task })).jobs[0].reason).toMatch(/Setup failed: `ulimit -f 1; .*` ended with SIGXFSZ/)
   })
 })

@@ -4,7 +4,7 @@ import { lstat, mkdir, readdir, readFile, readlink, realpath, rename, rm, stat, 
 import { platform } from 'node:os'
 import { dirname, join, relative, sep } from 'node:path'
 import type { Kept, Packages } from '../../ports/packages.ts'
-import { keyOf } from './key.ts'
+import { keysOf } from './key.ts'
 
 export interface PackagesOptions {
   /** `<home>/packages`: hidden from runs, on the disk that has the worktrees. */
@@ -36,10 +36,10 @@ export function createPackages({ folder, privateFolder, env }: PackagesOptions):
   }
   const commands = new Map<string, string>()
   return {
-    async keyOf(command, checkout, files) {
-      const key = await keyOf(command, checkout, files, env.PATH)
-      if (key) commands.set(key, command)
-      return key
+    async keysOf(command, checkout, files) {
+      const keys = await keysOf(command, checkout, files, env.PATH)
+      for (const key of Object.values(keys ?? {})) commands.set(key, command)
+      return keys
     },
 
     async give(key, checkout) {
@@ -83,7 +83,8 @@ export function createPackages({ folder, privateFolder, env }: PackagesOptions):
       for (const key of (await readdir(folder).catch(() => [])).filter((name) => KEY.test(name))) {
         const kept = await manifestIn(at(key))
         const used = await stat(join(at(key), MANIFEST)).catch(() => undefined)
-        if (kept && used) found.push({ key, command: kept.command, bytes: kept.bytes, kept_at: kept.kept_at, used_at: Math.round(used.mtimeMs) })
+        if (kept && used)
+          found.push({ key, command: kept.command, bytes: kept.bytes, kept_at: kept.kept_at, used_at: Math.round(used.mtimeMs) })
       }
       return found.sort((a, b) => a.used_at - b.used_at)
     },

@@ -3,7 +3,7 @@ import { realpathSync, statSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { arch, platform } from 'node:os'
 import { basename, delimiter, join } from 'node:path'
-import type { CommittedFile } from '../../ports/packages.ts'
+import type { CommittedFile, Keys } from '../../ports/packages.ts'
 
 /**
  * Commands that install packages and do nothing else, so that their result may stand in their place. Whatever else a setup does, such as
@@ -32,12 +32,12 @@ const HARMLESS = /^(husky( install)?|patch-package|prisma generate|lefthook inst
 const PROGRAMS = ['node', 'python3', 'ruby', 'php']
 const MOST_MANIFESTS = 500
 
-export async function keyOf(
+export async function keysOf(
   command: string,
   checkout: string,
   files: CommittedFile[],
   path: string | undefined,
-): Promise<string | undefined> {
+): Promise<Keys | undefined> {
   if (!command.split('&&').every((part) => INSTALLS.some((known) => known.test(part.trim())))) return undefined
   const manifests = files.filter((file) => basename(file.path) === 'package.json')
   if (manifests.length > MOST_MANIFESTS) return undefined
@@ -45,9 +45,13 @@ export async function keyOf(
   const deciding = hooked.includes(true)
     ? files
     : files.filter((file) => DECIDES.test(basename(file.path)) || DECIDES_BELOW.test(file.path))
-  const said = [command, platform(), arch(), ...PROGRAMS.map((name) => programIn(path, name))]
-  const hash = createHash('sha256').update(JSON.stringify(said))
-  for (const file of [...deciding].sort((a, b) => (a.path < b.path ? -1 : 1))) hash.update(`\0${file.path}\0${file.id}`)
+  const said = JSON.stringify([command, platform(), arch(), ...PROGRAMS.map((name) => programIn(path, name))])
+  return { byFiles: hashOf(said, deciding), byTree: hashOf(`${said} and nothing else`, files) }
+}
+
+function hashOf(said: string, files: CommittedFile[]): string {
+  const hash = createHash('sha256').update(said)
+  for (const file of [...files].sort((a, b) => (a.path < b.path ? -1 : 1))) hash.update(`\0${file.path}\0${file.id}`)
   return hash.digest('hex').slice(0, 40)
 }
 

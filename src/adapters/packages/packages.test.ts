@@ -1,5 +1,17 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -31,7 +43,7 @@ class Ground {
   }
 
   async key(command = 'npm ci', files: CommittedFile[] = [{ path: 'package-lock.json', id: '1' }], checkout = this.folder) {
-    return this.packages.keyOf(command, checkout, files)
+    return (await this.packages.keysOf(command, checkout, files))?.byFiles
   }
 }
 
@@ -55,7 +67,14 @@ describe('the key', () => {
     const ground = new Ground()
     const keyWith = async (scripts: object, id: string) => {
       const checkout = ground.checkout(`c${Math.random()}`, { 'package.json': JSON.stringify({ scripts }) })
-      return ground.key('npm ci', [{ path: 'package.json', id: '1' }, { path: 'src/main.ts', id }], checkout)
+      return ground.key(
+        'npm ci',
+        [
+          { path: 'package.json', id: '1' },
+          { path: 'src/main.ts', id },
+        ],
+        checkout,
+      )
     }
     expect(await keyWith({ test: 'x', prepare: 'husky' }, '1')).toBe(await keyWith({ test: 'x', prepare: 'husky' }, '2'))
     expect(await keyWith({ postinstall: 'node make.js' }, '1')).not.toBe(await keyWith({ postinstall: 'node make.js' }, '2'))
@@ -80,6 +99,17 @@ describe('the key', () => {
       'uv sync --frozen --link-mode=copy',
     ])
       expect(await ground.key(command)).toBeDefined()
+  })
+})
+
+describe('the key of a tree', () => {
+  test('[SU10] is that of no other tree', async () => {
+    const { packages, folder } = new Ground()
+    const lock = { path: 'package-lock.json', id: '1' }
+    const keys = await packages.keysOf('npm ci', folder, [lock])
+    expect(await packages.keysOf('npm ci', folder, [lock])).toEqual(keys)
+    expect((await packages.keysOf('npm ci', folder, [lock, { path: 'src/main.ts', id: '7' }]))?.byTree).not.toBe(keys?.byTree)
+    expect(keys?.byTree).not.toBe(keys?.byFiles)
   })
 })
 
@@ -113,7 +143,10 @@ describe('what is kept', () => {
     await ground.packages.give(key, next)
     expect(readFileSync(join(next, '.venv/bin/tool'), 'utf8')).toBe(`#!${next}/.venv/bin/python3\n`)
     expect(lstatSync(join(next, '.venv/bin/tool')).mode & 0o777).toBe(0o755)
-    expect([readlinkSync(join(next, '.venv/lib64')), readlinkSync(join(next, '.venv/bin/env'))]).toEqual([`${next}/.venv/lib`, '/usr/bin/env'])
+    expect([readlinkSync(join(next, '.venv/lib64')), readlinkSync(join(next, '.venv/bin/env'))]).toEqual([
+      `${next}/.venv/lib`,
+      '/usr/bin/env',
+    ])
   })
 
   test.skipIf(withoutPython)('[SU12] is a Python environment that works elsewhere', async () => {
@@ -128,7 +161,9 @@ describe('what is kept', () => {
     await ground.packages.give(key, next)
     const prefix = execFileSync(join(next, '.venv/bin/python'), ['-c', 'import sys; print(sys.prefix)'], { encoding: 'utf8' })
     expect(prefix.trim()).toBe(join(next, '.venv'))
-    expect(execFileSync('bash', ['-c', '. .venv/bin/activate && echo $VIRTUAL_ENV'], { cwd: next, encoding: 'utf8' }).trim()).toBe(join(next, '.venv'))
+    expect(execFileSync('bash', ['-c', '. .venv/bin/activate && echo $VIRTUAL_ENV'], { cwd: next, encoding: 'utf8' }).trim()).toBe(
+      join(next, '.venv'),
+    )
   })
 
   test('[SU8] leads nothing out of a checkout that has a link in the place of a folder', async () => {
@@ -144,7 +179,8 @@ describe('what is kept', () => {
   test('[SU13] is listed, the least recently used first, and goes in one step', async () => {
     const ground = new Ground()
     const keys = [(await ground.key('npm ci')) as string, (await ground.key('npm ci --omit=dev')) as string]
-    for (const [n, key] of keys.entries()) await ground.packages.keep(key, ground.checkout(`m${n}`, { 'node_modules/a.js': 'a' }), ['node_modules'])
+    for (const [n, key] of keys.entries())
+      await ground.packages.keep(key, ground.checkout(`m${n}`, { 'node_modules/a.js': 'a' }), ['node_modules'])
     await ground.packages.give(keys[0] as string, ground.checkout('next'))
     expect((await ground.packages.list()).map(({ command }) => command)).toEqual(['npm ci --omit=dev', 'npm ci'])
     await ground.packages.drop(keys[0] as string)

@@ -3,6 +3,7 @@ import type { Place } from '../../ports/git.ts'
 import { agentStore } from '../agent/index.ts'
 import { projectStore } from '../project/index.ts'
 import { reviewStore } from '../review/index.ts'
+import { portsOf } from '../setup/index.ts'
 import { epicOf, handleOf, type TaskRow, taskStore } from '../task/index.ts'
 import { workOf } from '../work/index.ts'
 import { brief } from './brief.ts'
@@ -47,6 +48,7 @@ export async function briefOn(
     },
     notes: await Promise.all(notes.map(async ({ author, body }) => ({ author: await nameOf(ctx, author), body }))),
     branch: work.branch,
+    ports: await portsOf(view, work),
     base: work.base_branch,
     houseRules: await present(ctx, place),
     checks: repo?.checks ?? null,

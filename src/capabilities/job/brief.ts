@@ -5,6 +5,8 @@ export interface Told {
   task: { handle: string; title: string; description: string; criteria: string[] }
   notes: { author: string; body: string }[]
   branch: string
+  /** From where to where; undefined when none were leased. */
+  ports: string | undefined
   base: string
   /** Files of the repository that say how one works in it. */
   houseRules: string[]
@@ -52,8 +54,9 @@ function dutyOf({ task, leads, reviews }: Told): string {
   return `an agent that works on task ${task.handle}`
 }
 
-function whereItIs({ branch, reviews }: Told): string {
-  const here = `You are in your own git worktree, on the branch ${branch}. Work only here: other folders belong to others.`
+function whereItIs({ branch, reviews, ports }: Told): string {
+  const own = ports ? ` Servers that you start listen on your own ports, ${ports}: others have theirs.` : ''
+  const here = `You are in your own git worktree, on the branch ${branch}. Work only here: other folders belong to others.${own}`
   return reviews
     ? `${here} That is the work as it was handed in. Read it and try it; what you change here is thrown away.`
     : `${here} Commit what you do; what is not committed is kept, but not reviewed.`

@@ -5,7 +5,7 @@ import { GitRefusal } from '../../ports/git.ts'
 import type { Harness, Launch, LaunchPlan } from '../../ports/harness.ts'
 import type { Exit } from '../../ports/runner.ts'
 import { hashOf, newSecret } from '../agent/index.ts'
-import { makeReady } from '../setup/index.ts'
+import { environmentOfWork, makeReady } from '../setup/index.ts'
 import { taskStore, whyNotScript } from '../task/index.ts'
 import { Elsewhere, makeWorktree, placeOf, type WorkRow, workOf, workPlan } from '../work/index.ts'
 import { briefFor } from './brief-for.ts'
@@ -56,6 +56,7 @@ async function launch(ctx: EffectContext, run_id: string): Promise<void> {
   if (ready === 'later') return
   // The next life tries again.
   if (ready !== 'ready') return ctx.report('run_ended', { run_id, exit: neverBegan(ready.problem), events: [] }).then()
+  const own = await environmentOfWork(ctx, work)
   const harness = harnesses.get(run.harness)
   if (!harness) throw new Error(`This daemon has no harness "${run.harness}".`)
   const token = run.kind === 'agent' ? await runner.keep(run_id, 'token', () => newSecret('agent')) : ''
@@ -80,7 +81,7 @@ async function launch(ctx: EffectContext, run_id: string): Promise<void> {
   for (const [name, content] of Object.entries(plan.files)) await runner.keep(run_id, name, () => content)
   const { wall_clock } = JSON.parse(run.limits) as Allowance
   const { argv, inherit, stdin } = plan
-  const env = { ...plan.env, ...(token ? { SIGNALBOX_URL: url } : {}) }
+  const env = { ...own, ...plan.env, ...(token ? { SIGNALBOX_URL: url } : {}) }
   const limits = { wallClockMs: wall_clock ?? null, outputBytes: MOST_OUTPUT_BYTES, graceMs: GRACE_MS }
   await runner.keep(run_id, FIRST_STATE, () => JSON.stringify(plan.state ?? harness.begin()))
   await reportStarted(ctx, run_id, await runner.start(run_id, { argv, env, inherit, stdin, cwd: place.path, repo: place.repo, ...limits }))

@@ -431,7 +431,8 @@ describe('a job', () => {
     await app.start(task.id)
     const run = await app.run(task.id)
     const url = `${await app.app.kernel.parts.ports.daemon.address()}/mcp`
-    expect(app.runner.runs.get(run)?.spec?.env).toEqual({ SIGNALBOX_TOKEN: 'x', SIGNALBOX_URL: url })
+    const own = { PORT: '20000', SIGNALBOX_PORT_BASE: '20000', SIGNALBOX_NAME: 'repo-t-1', COMPOSE_PROJECT_NAME: 'repo-t-1' }
+    expect(app.runner.runs.get(run)?.spec?.env).toEqual({ ...own, SIGNALBOX_TOKEN: 'x', SIGNALBOX_URL: url })
   })
 
   test('[J7] what a harness begins with is what its launch says', async () => {

@@ -91,7 +91,7 @@ export function whatNext(ending: Ending): Next {
   }
   if (sameAgain(ending)) return { next: 'failed', code: null, reason: `Twice the same, and nothing changed in between: ${failure}` }
   if (ending.lives >= ending.mostLives) {
-    const reason = `It died ${ending.lives} times, at last so: ${failure}`
+    const reason = `It died ${counted(ending.lives, 'time')}, at last so: ${failure}`
     return { next: 'failed', code: null, reason, ...(work.ahead && !ending.duty ? { review: `${reason} It left ${commits}.` } : {}) }
   }
   const at = ending.now + ending.backOffMs * 2 ** (ending.lives - 1)

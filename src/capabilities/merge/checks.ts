@@ -23,6 +23,8 @@ export interface Check {
   /** A fresh checkout of it; asked for only when it begins now. */
   checkout(): Promise<string>
   repo: Pick<RepoRow, 'path' | 'setup' | 'check_files'>
+  /** Its own ports and name. */
+  env: Record<string, string>
   /** Whether anybody still asks what these commands say about this tree. */
   isWanted(commands: Commands): Promise<boolean>
 }
@@ -37,9 +39,12 @@ const LIMIT = 'merge.checks_minutes'
 const MAY_END = [mergeWithdrawn.type, 'repo.updated', 'task.moved', 'task.deleted']
 
 /** The registration says what is run, never the branch: work must not choose what it is checked by. */
-export async function runChecks(ctx: EffectContext, { name, command, commit, hasLanded, checkout, repo, isWanted }: Check): Promise<Verdict | 'stale'> {
+export async function runChecks(
+  ctx: EffectContext,
+  { name, command, commit, hasLanded, checkout, repo, env, isWanted }: Check,
+): Promise<Verdict | 'stale'> {
   const { setup } = repo
-  const common = { repo: repo.path, mayEnd: MAY_END, isWanted: (asked: string) => isWanted({ checks: command, setup: asked }) }
+  const common = { repo: repo.path, env, mayEnd: MAY_END, isWanted: (asked: string) => isWanted({ checks: command, setup: asked }) }
   let notReady: CommandEnd | 'stale' | undefined
   const cwd = async () => {
     // One that a daemon before this one began may still be at work there.
@@ -48,7 +53,7 @@ export async function runChecks(ctx: EffectContext, { name, command, commit, has
     const brought = await ctx.ports.git.bring(repo.path, path, JSON.parse(repo.check_files) as string[])
     if (setup === null) return path
     const make = () => runCommand(ctx, { ...common, name: setupOf(name), command: setup, cwd: async () => path, limit: SETUP_LIMIT })
-    const fresh = { repo: repo.path, path, head: commit, gets: true, keeps: hasLanded }
+    const fresh = { repo: repo.path, path, head: commit, gets: true, kept: hasLanded ? ('by_files' as const) : ('by_tree' as const) }
     const { ended } = await withPackages(ctx, setup, fresh, brought, make)
     await ctx.ports.runner.forget(setupOf(name))
     if (ended === 'stale' || !ended.green) {

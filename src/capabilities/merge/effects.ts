@@ -4,6 +4,7 @@ import { defineEffect, type EffectContext } from '../../kernel/effect.ts'
 import { type Build, GitRefusal, type LineOf, type MergeMethod } from '../../ports/git.ts'
 import { type Belonging, projectStore, proposeSetup, type RepoRow } from '../project/index.ts'
 import { reviewStore } from '../review/index.ts'
+import { environmentOf, lineHolder } from '../setup/index.ts'
 import { handleOf, taskStore } from '../task/index.ts'
 import { madeElsewhere, workOf } from '../work/index.ts'
 import { type Commands, endChecks, runChecks, type Verdict } from './checks.ts'
@@ -254,8 +255,13 @@ class Passage {
         const wanted = await this.#wanted()
         return wanted?.checks === asked.checks && wanted.setup === asked.setup
       }
+      const env = await environmentOf(
+        this.#ctx,
+        lineHolder(this.#repo.id, scratchOf(this.#line.target)),
+        `${this.#repo.handle}-checks-${scratchOf(this.#line.target).slice(-6)}`,
+      )
       const repo = { path: this.#line.repo, setup, check_files: this.#repo.check_files }
-      verdict = await runChecks(this.#ctx, { name, command: checks, commit, hasLanded, checkout, repo, isWanted })
+      verdict = await runChecks(this.#ctx, { name, command: checks, commit, hasLanded, checkout, repo, env, isWanted })
       if (verdict === 'stale' || verdict.green) break
     }
     // Not before: whoever comes back after the first would take the second for it.

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { defineEffect, type EffectContext } from '../../kernel/effect.ts'
 import { KEYS, type Signs } from '../../ports/terminal.ts'
 import { hashOf, newSecret } from '../agent/index.ts'
-import { makeReady } from '../setup/index.ts'
+import { environmentOfWork, makeReady } from '../setup/index.ts'
 import { makeWorktree, workOf, workPlan } from '../work/index.ts'
 import { briefFor } from './brief.ts'
 import { type SessionRow, sessionStore } from './store.ts'
@@ -51,6 +51,7 @@ async function launch(ctx: EffectContext, session_id: string): Promise<void> {
   const ready = await makeReady(ctx, { work, place, by: session_id, next: launchSession({ session_id }) })
   if (ready === 'later') return
   if (ready !== 'ready') return notOpened(ctx, session_id, ready.problem)
+  const own = await environmentOfWork(ctx, work)
   const token = await runner.keep(session_id, TOKEN, () => newSecret('agent'))
   await ctx.report('session_prepared', { session_id, host: daemon.host, token_hash: hashOf(token) })
   const { files, signs, ...plan } = await planOf(ctx, row, place.path)
@@ -60,7 +61,7 @@ async function launch(ctx: EffectContext, session_id: string): Promise<void> {
     await runner.keep(session_id, BRIEF, () => brief)
   }
   const tokenFile = `${await runner.folder(session_id)}/${TOKEN}`
-  const env = { ...plan.env, SIGNALBOX_URL: `${await daemon.address()}/mcp`, SIGNALBOX_TASK: row.task_id }
+  const env = { ...own, ...plan.env, SIGNALBOX_URL: `${await daemon.address()}/mcp`, SIGNALBOX_TASK: row.task_id }
   const { attach } = await terminal.open(row, { ...plan, env, cwd: place.path, tokenFile })
   await ctx.report('session_started', { session_id, attach, prompt: signs ? 'waiting' : 'none' })
 }

@@ -4,8 +4,9 @@ import { GitRefusal, type Place } from '../../ports/git.ts'
 import { runCommand } from '../command.ts'
 import { projectStore, type RepoRow } from '../project/index.ts'
 import { taskStore } from '../task/index.ts'
-import type { WorkRow } from '../work/index.ts'
+import { type WorkRow, workStore } from '../work/index.ts'
 import { withPackages } from './packages.ts'
+import { environmentOfWork } from './ports.ts'
 import { type SetupRow, setupStore } from './store.ts'
 
 /** Daemons that are killed in the middle of it do not count. */
@@ -35,8 +36,17 @@ export async function makeReady(ctx: EffectContext, { work, place, by, next }: A
   const known = await setupStore(ctx.view).latest(work.id, checkout)
   if (known?.state === 'ready') return 'ready'
   if (known?.state === 'failed' && known.asked_by === by) return { problem: known.reason ?? 'The setup failed.' }
-  const kept = (await isPristine(ctx, place)) ? ((await hasLanded(ctx, work, place)) ? 'made' : 'given') : 'none'
-  await ctx.report('setup_begin', { work_id: work.id, path, checkout, head, kept, host: ctx.ports.daemon.host, by, next: JSON.stringify(next) })
+  const kept = (await isPristine(ctx, place)) ? ((await hasLanded(ctx, work, place)) ? 'by_files' : 'by_tree') : 'none'
+  await ctx.report('setup_begin', {
+    work_id: work.id,
+    path,
+    checkout,
+    head,
+    kept,
+    host: ctx.ports.daemon.host,
+    by,
+    next: JSON.stringify(next),
+  })
   return 'later'
 }
 
@@ -94,12 +104,15 @@ async function setUp(ctx: EffectContext, row: SetupRow, repo: RepoRow) {
     const now = await projectStore(ctx.view).repo(row.repo_id)
     return !isStopped && task?.deleted_at === null && task.status !== 'DONE' && now?.setup === command
   }
+  const work = await workStore(ctx.view).find(row.work_id)
+  const env = work ? await environmentOfWork(ctx, work) : {}
   const made = () =>
     runCommand(ctx, {
       name: row.id,
       command: setup,
       cwd: async () => row.path,
       repo: repo.path,
+      env,
       limit: LIMIT,
       mayEnd: ['repo.updated', 'task.moved', 'task.deleted', 'run.stopping'],
       isWanted,
@@ -107,10 +120,15 @@ async function setUp(ctx: EffectContext, row: SetupRow, repo: RepoRow) {
   // One that was begun before this daemon is at work there: nothing is copied over it.
   const { state } = await ctx.ports.runner.look(row.id)
   const isNew = state === 'absent' || state === 'prepared'
-  const checkout = { repo: repo.path, path: row.path, head: row.head, gets: isNew && row.kept !== 'none', keeps: row.kept === 'made' }
+  const checkout = { repo: repo.path, path: row.path, head: row.head, gets: isNew && row.kept !== 'none', kept: row.kept }
   const { how, ended } = await withPackages(ctx, setup, checkout, brought, made).finally(end)
   if (ended === 'stale')
-    return { state: 'failed' as const, how: null, reason: 'The setup was ended: nobody waits for it any more, or it was changed.', log: null }
+    return {
+      state: 'failed' as const,
+      how: null,
+      reason: 'The setup was ended: nobody waits for it any more, or it was changed.',
+      log: null,
+    }
   if (ended.green) return { state: 'ready' as const, how, reason: null, log: ended.log }
   return { state: 'failed' as const, how, reason: setupFailed(setup, ended), log: ended.log }
 }

@@ -11,6 +11,10 @@ export const migrations: Migration[] = [
         command ${text}, state ${text} NOT NULL, how ${text}, waiting ${text} NOT NULL, reason ${text}, log ${text}, created_at ${int} NOT NULL, ended_at ${int}
       ) ${strict}`,
       'CREATE INDEX setups_by_work ON setups (work_id, id)',
+      `CREATE TABLE port_leases (
+        machine ${text} NOT NULL, port ${int} NOT NULL, ports ${int} NOT NULL, holder ${text} NOT NULL, name ${text} NOT NULL,
+        PRIMARY KEY (machine, port), UNIQUE (machine, holder)
+      ) ${strict}`,
       ...known('setups', 'state', [...SETUP_STATES]),
       ...known('setups', 'kept', [...KEPT]),
     ],

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { defineEffect, type EffectContext } from '../../kernel/effect.ts'
 import type { CommandEnd } from '../command.ts'
+import type { KeptUse } from './schema.ts'
 import '../../ports/packages.ts'
 
 /** Folders that hold packages and nothing else, by name. */
@@ -16,11 +17,10 @@ interface Checkout {
   head: string
   /** Whether what is kept may be copied there. */
   gets: boolean
-  /** Whether what is made there may be given to others. */
-  keeps: boolean
+  kept: KeptUse
 }
 
-/** Copies what an earlier setup has made of the same files, or makes it, and keeps it where it may be. */
+/** Copies what an earlier setup has made, or makes it, and keeps it for those for whom it may be. */
 export async function withPackages(
   ctx: EffectContext,
   command: string,
@@ -29,12 +29,23 @@ export async function withPackages(
   make: () => Promise<CommandEnd | 'stale'>,
 ): Promise<{ how: 'made' | 'kept'; ended: CommandEnd | 'stale' }> {
   const { git, packages } = ctx.ports
-  const { repo, path, head, gets, keeps } = checkout
-  const key = gets || keeps ? await packages.keyOf(command, path, await git.filesOf(repo, head)) : undefined
-  if (key && gets && (await packages.give(key, path))) return { how: 'kept', ended: { green: true, how: 'was kept', log: '' } }
+  const { repo, path, head, gets, kept } = checkout
+  const keys = kept === 'none' ? undefined : await packages.keysOf(command, path, await git.filesOf(repo, head))
+  if (!keys) return { how: 'made', ended: await make() }
+  const own = kept === 'by_files' ? keys.byFiles : keys.byTree
+  if (gets && (await packages.give(keys.byFiles, path))) return given()
+  if (gets && (await packages.give(keys.byTree, path))) {
+    // It was made for a tree that has landed by now.
+    if (own !== keys.byTree) await keep(ctx, own, checkout, brought)
+    return given()
+  }
   const ended = await make()
-  if (key && keeps && ended !== 'stale' && ended.green) await keep(ctx, key, checkout, brought)
+  if (ended !== 'stale' && ended.green) await keep(ctx, own, checkout, brought)
   return { how: 'made', ended }
+}
+
+function given() {
+  return { how: 'kept' as const, ended: { green: true, how: 'was kept', log: '' } }
 }
 
 async function keep(ctx: EffectContext, key: string, { repo, path }: Checkout, brought: string[]): Promise<void> {

@@ -14,16 +14,19 @@ export type SetupState = (typeof SETUP_STATES)[number]
 /**
  * What kept packages are to a checkout:
  *
- * | kept  | when                                                                                              |
- * |-------|---------------------------------------------------------------------------------------------------|
- * | none  | somebody may have worked in it: nothing there is replaced                                         |
- * | given | nobody has, but not all of it has landed: scripts in it decide what a package manager makes there |
- * | made  | it has what has landed and nothing else: what is made there may be given to others                |
+ * | kept     | when                                                                                           |
+ * |----------|------------------------------------------------------------------------------------------------|
+ * | none     | somebody may have worked in it: nothing there is replaced or kept                              |
+ * | by_tree  | nobody has, but not all of it has landed: what its own scripts make there is for the same tree |
+ * | by_files | it has what has landed and nothing else: what is made there is for all whose packages are decided by the same files |
  */
-export const KEPT = ['none', 'given', 'made'] as const
+export const KEPT = ['none', 'by_tree', 'by_files'] as const
 export type KeptUse = (typeof KEPT)[number]
 
 const About = z.strictObject({ handle: z.string(), work_id: z.string(), command: z.string().nullable() })
 
 export const setupStarted = defineEvent('setup.started', About)
-export const setupEnded = defineEvent('setup.ended', About.extend({ state: z.enum(SETUP_STATES), how: z.enum(['made', 'kept']).nullable(), reason: z.string().nullable() }))
+export const setupEnded = defineEvent(
+  'setup.ended',
+  About.extend({ state: z.enum(SETUP_STATES), how: z.enum(['made', 'kept']).nullable(), reason: z.string().nullable() }),
+)

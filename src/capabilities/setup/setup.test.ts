@@ -288,7 +288,7 @@ describe('kept packages', () => {
     expect([ground.runner.setups, (await ground.app.owner.call('setup_kept', {})).kept]).toEqual([2, []])
   })
 
-  test('[SU10] are not made of work under review; a check without another lockfile gets a copy', async () => {
+  test('[SU10] of work under review are for its own tree; a check without another lockfile gets a copy', async () => {
     const ground = await shop()
     await ground.change({ checks: 'test -e node_modules/greet/index.js' })
     const same = await ground.handedIn('one.txt')
@@ -300,7 +300,9 @@ describe('kept packages', () => {
     await ground.handIn(other, 'done')
     expect(await ground.approve(other)).toMatchObject({ merged: true })
     expect(ground.runner.setups).toBe(2)
-    expect((await ground.app.owner.call('setup_kept', {})).kept).toHaveLength(1)
+    // What it made is for the very same tree: the next worktree, as it has landed.
+    const next = await begun(ground)
+    expect([existsSync(join(next, 'node_modules/leave/index.js')), ground.runner.setups]).toEqual([true, 2])
   })
 
   test('[SU11] are everybody’s own: what one changes stays where it is', async () => {
@@ -326,5 +328,73 @@ describe('kept packages', () => {
     await ground.app.owner.call('setting_update', { key: 'setup.keep_gb', value: 0 })
     await begun(ground)
     expect((await ground.app.owner.call('setup_kept', {})).kept).toEqual([])
+  })
+})
+
+describe('ports and a name of its own', () => {
+  const environmentOf = (ground: Ground, run: string) => ground.runner.runs.get(run)?.spec?.env ?? {}
+
+  test('[SU14] stand in the environment of an agent, of its setup and of checks, and no two have the same', async () => {
+    const ground = await Ground.open({ setup: 'echo "$PORT $SIGNALBOX_NAME" > ports.txt', checks: 'echo "$PORT" && test -e ports.txt' })
+    const one = await ground.start()
+    await ground.running(one.id)
+    const two = await ground.start()
+    await ground.running(two.id)
+    const [first, second] = ground.agents.map((run) => environmentOf(ground, run)) as [Record<string, string>, Record<string, string>]
+    expect(first).toMatchObject({
+      PORT: '20000',
+      SIGNALBOX_PORT_BASE: '20000',
+      SIGNALBOX_NAME: `web-${one.handle.toLowerCase()}`,
+      COMPOSE_PROJECT_NAME: `web-${one.handle.toLowerCase()}`,
+    })
+    expect(second).toMatchObject({ PORT: '20010', SIGNALBOX_NAME: `web-${two.handle.toLowerCase()}` })
+    const work = await ground.handedIn('one.txt')
+    const seen: string[] = []
+    ground.runner.beforeCheck = ({ env }) => void seen.push(env.PORT as string)
+    expect(await ground.approve(work)).toMatchObject({ merged: true })
+    expect(seen).toEqual(['20030'])
+  })
+
+  test('[SU14] are told to the agent, stay over its lives, and are free when its worktree is gone', async () => {
+    const ground = await Ground.open()
+    const task = await ground.start()
+    await ground.running(task.id)
+    expect(ground.runner.kept.get(`${ground.agents[0]}/brief`)).toContain(
+      'Servers that you start listen on your own ports, 20000 to 20009: others have theirs.',
+    )
+    await ground.app.owner.call('job_submit', { task_id: task.id, action: 'stop_agent' })
+    await until(async () => (await ground.job(task.id)).state !== 'running')
+    await ground.app.owner.call('job_submit', { task_id: task.id, action: 'resume_agent' })
+    await until(() => ground.agents.length === 2)
+    expect(environmentOf(ground, ground.agents[1] as string).PORT).toBe('20000')
+    await ground.app.owner.call('task_close', { task_id: task.id, reason: 'not wanted' })
+    await until(async () => (await ground.job(task.id)).state !== 'running')
+    await ground.app.owner.call('work_collect', { task_id: task.id })
+    await until(async () => (await ground.app.events({ type: 'work.removed' })).length === 1)
+    const next = await ground.start()
+    await ground.running(next.id)
+    expect(environmentOf(ground, ground.agents[2] as string).PORT).toBe('20000')
+  })
+
+  test('[SU14] have the names of the setting; an empty list leases none; all taken is said', async () => {
+    const ground = await Ground.open()
+    const set = (key: string, value: unknown) => ground.app.owner.call('setting_update', { key, value })
+    await set('setup.environment', ['API_PORT={port+1}', 'DATABASE=shop_{name}'])
+    await set('setup.first_port', 32_760)
+    await set('setup.ports_each', 8)
+    const one = await ground.start()
+    await ground.running(one.id)
+    expect(environmentOf(ground, ground.agents[0] as string)).toMatchObject({
+      API_PORT: '32761',
+      DATABASE: `shop_web-${one.handle.toLowerCase()}`,
+    })
+    const two = await ground.start()
+    await until(async () => (await ground.job(two.id))?.state === 'failed')
+    expect((await ground.job(two.id)).reason).toContain('All ports up to 32767 are taken by 1 checkouts.')
+    await set('setup.environment', [])
+    const three = await ground.start()
+    await ground.running(three.id)
+    expect(environmentOf(ground, ground.agents[1] as string)).not.toHaveProperty('API_PORT')
+    expect((await ground.app.owner.refused('setting_update', { key: 'setup.environment', value: ['no line'] })).code).toBe('INVALID_INPUT')
   })
 })

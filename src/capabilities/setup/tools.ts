@@ -47,7 +47,21 @@ export const begin = defineTool({
     }
     const { repo_id, project_id, task_id } = work
     const id = ctx.id('setup')
-    const asked = { id, work_id, repo_id, project_id, task_id, path, checkout, head, kept, host, asked_by: by, command: repo.setup, how: null }
+    const asked = {
+      id,
+      work_id,
+      repo_id,
+      project_id,
+      task_id,
+      path,
+      checkout,
+      head,
+      kept,
+      host,
+      asked_by: by,
+      command: repo.setup,
+      how: null,
+    }
     await store.insert({
       ...asked,
       state: 'running',
@@ -126,7 +140,13 @@ export const forget = defineTool({
   name: 'setup_forget',
   title: 'Delete kept packages',
   description: 'Delete what setups have made and kept: by its key, or all of it. The next setup installs anew; no worktree changes.',
-  input: z.strictObject({ key: z.string().regex(/^[0-9a-f]{40}$/).optional().describe('Default: all of it') }),
+  input: z.strictObject({
+    key: z
+      .string()
+      .regex(/^[0-9a-f]{40}$/)
+      .optional()
+      .describe('Default: all of it'),
+  }),
   output: z.strictObject({ message: z.string() }),
   example: {},
   impact: 'write',

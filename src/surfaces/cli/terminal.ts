@@ -1,5 +1,3 @@
-import { createInterface } from 'node:readline/promises'
-
 /** What a command knows of where it runs. Tests give their own; `processTerminal` is the real one. */
 export interface Terminal {
   out(text: string): void
@@ -36,6 +34,7 @@ export function processTerminal(): Terminal {
       return Buffer.concat(chunks).toString('utf8')
     },
     async ask(question) {
+      const { createInterface } = await import('node:readline/promises')
       const lines = createInterface({ input: stdin, output: stderr })
       const closed = new Promise<string>((resolve) => lines.once('close', () => resolve('')))
       try {

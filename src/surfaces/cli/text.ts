@@ -1,6 +1,11 @@
-import stringWidth from 'string-width'
+const PRINTABLE_ASCII = /^[\x20-\x7e]*$/
+let exactly: ((text: string) => number) | undefined
+let segmenter: Intl.Segmenter | undefined
 
-const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
+/** Its tables of all emoji take a tenth of a short command to load: only who draws on a terminal needs them. */
+export async function loadWidths(): Promise<void> {
+  exactly ??= (await import('string-width')).default
+}
 
 /** Text from outside is shown, never obeyed: control characters (colours, cursor moves, clipboard) are made visible. */
 export function plain(text: string): string {
@@ -18,7 +23,7 @@ export function oneLine(text: string): string {
 }
 
 /** Columns that it takes on a terminal: a Chinese character takes two, a combining accent none. */
-export const width = (text: string): number => stringWidth(text)
+export const width = (text: string): number => (PRINTABLE_ASCII.test(text) ? text.length : exactly ? exactly(text) : [...text].length)
 
 export function pad(text: string, to: number): string {
   return text + ' '.repeat(Math.max(0, to - width(text)))
@@ -29,7 +34,8 @@ export function cut(text: string, to: number): string {
   if (width(text) <= to) return text
   let kept = ''
   let taken = 0
-  for (const { segment } of graphemes.segment(text)) {
+  segmenter ??= new Intl.Segmenter(undefined, { granularity: 'grapheme' })
+  for (const { segment } of segmenter.segment(text)) {
     taken += width(segment)
     if (taken > to - 1) break
     kept += segment

@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from 'node:util'
 import stringWidth from 'string-width'
-import { describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { fakeTerminal } from '../../testing/terminal.ts'
 import type { Look } from './cell.ts'
 import { named } from './names.ts'
@@ -8,10 +8,12 @@ import type { Property } from './schema.ts'
 import { asJson } from './show.ts'
 import { painter } from './style.ts'
 import { wantsColours } from './terminal.ts'
-import { cut, wrap } from './text.ts'
+import { cut, loadWidths, wrap } from './text.ts'
 import { view } from './view.ts'
 import { frame } from './watch.ts'
 import { ago } from './when.ts'
+
+beforeAll(loadWidths)
 
 const NOW = Date.parse('2026-01-01T12:00:00Z')
 const at = (seconds: number) => new Date(NOW - seconds * 1_000).toISOString()

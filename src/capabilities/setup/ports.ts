@@ -1,0 +1,108 @@
+import { z } from 'zod'
+import { tables } from '../../db/tables.ts'
+import type { EffectContext } from '../../kernel/effect.ts'
+import { refuse } from '../../kernel/error.ts'
+import type { Tx } from '../../kernel/storage.ts'
+import { defineTool } from '../../kernel/tool.ts'
+import { takeTurn } from '../handle.ts'
+import { projectStore } from '../project/index.ts'
+import { handleOf, taskStore } from '../task/index.ts'
+import { type WorkRow, workStore } from '../work/index.ts'
+import '../../ports/daemon.ts'
+
+export const ENVIRONMENT = 'setup.environment'
+export const FIRST_PORT = 'setup.first_port'
+export const PORTS_EACH = 'setup.ports_each'
+/** Above these the system gives out ports by itself. */
+export const LAST_PORT = 32_767
+
+export interface LeaseRow {
+  /** Ports are a machine's, however many daemons it has. */
+  machine: string
+  port: number
+  ports: number
+  /** A work, or the checks of a line: of one that is gone its ports are free. */
+  holder: string
+  name: string
+}
+
+const leases = (tx: Tx) => tables<{ port_leases: LeaseRow }>(tx)
+const LINE = 'line '
+
+export const lineHolder = (repo: string, name: string) => `${LINE}${repo} ${name}`
+
+export const leasePorts = defineTool({
+  name: 'setup_ports',
+  title: 'Ports and a name of its own for a checkout',
+  description: 'The same ones however often it is asked; never those of another checkout on that machine.',
+  input: z.strictObject({ machine: z.string(), holder: z.string(), name: z.string() }),
+  output: z.strictObject({ port: z.int(), ports: z.int(), name: z.string() }),
+  impact: 'write',
+  profile: 'maintainer',
+  internal: true,
+  async run(ctx, { machine, holder, name }) {
+    await takeTurn(ctx.tx, `ports:${machine}`)
+    const db = leases(ctx.tx)
+    const all = await db.selectFrom('port_leases').selectAll().where('machine', '=', machine).orderBy('port').execute()
+    const own = all.find((lease) => lease.holder === holder)
+    if (own) return { port: own.port, ports: own.ports, name: own.name }
+    const live: LeaseRow[] = []
+    for (const lease of all) {
+      if (await isHeld(ctx.tx, lease)) live.push(lease)
+      else await db.deleteFrom('port_leases').where('machine', '=', machine).where('port', '=', lease.port).execute()
+    }
+    const ports = ctx.setting<number>(PORTS_EACH)
+    const port = firstFree(live, ctx.setting<number>(FIRST_PORT), ports)
+    if (port === undefined)
+      return refuse('CONFLICT', `All ports up to ${LAST_PORT} are taken by ${live.length} checkouts.`, {
+        hint: `Remove worktrees that are not needed with work_collect, or make ${PORTS_EACH} or ${FIRST_PORT} smaller.`,
+      })
+    await db.insertInto('port_leases').values({ machine, port, ports, holder, name }).execute()
+    return { port, ports, name }
+  },
+})
+
+async function isHeld(tx: Tx, { holder }: LeaseRow): Promise<boolean> {
+  if (!holder.startsWith(LINE)) return ((await workStore(tx).find(holder))?.state ?? 'removed') !== 'removed'
+  const repo = await projectStore(tx).repo(holder.slice(LINE.length).split(' ')[0] as string)
+  return repo !== undefined && repo.removed_from === null
+}
+
+function firstFree(live: LeaseRow[], first: number, ports: number): number | undefined {
+  for (let port = first; port + ports - 1 <= LAST_PORT; port += ports)
+    if (!live.some((lease) => lease.port < port + ports && port < lease.port + lease.ports)) return port
+  return undefined
+}
+
+/** What every program in a worktree is told of its ports and its name. */
+export async function environmentOfWork(ctx: EffectContext, work: WorkRow): Promise<Record<string, string>> {
+  const repo = await projectStore(ctx.view).repo(work.repo_id)
+  const task = await taskStore(ctx.view).find(work.task_id)
+  return environmentOf(ctx, work.id, `${repo?.handle}-${task ? handleOf(task).toLowerCase() : work.name}`)
+}
+
+export async function environmentOf(ctx: EffectContext, holder: string, name: string): Promise<Record<string, string>> {
+  const lines = await ctx.setting<string[]>(ENVIRONMENT)
+  if (lines.length === 0) return {}
+  // Without the folder of the daemon: two daemons of one machine share its ports.
+  const machine = ctx.ports.daemon.host.split(':')[0] as string
+  const lease = (await ctx.report('setup_ports', { machine, holder, name })) as Pick<LeaseRow, 'port' | 'name'>
+  return Object.fromEntries(lines.map((line) => filled(line, lease)))
+}
+
+const LINE_OF_ENVIRONMENT = /^([A-Za-z_][A-Za-z0-9_]*)=(.*)$/
+export const EnvironmentLine = z
+  .string()
+  .max(300)
+  .regex(LINE_OF_ENVIRONMENT, 'must be NAME=value, where {port}, {port+1} … and {name} are filled in')
+
+function filled(line: string, { port, name }: Pick<LeaseRow, 'port' | 'name'>): [string, string] {
+  const [, key = '', value = ''] = LINE_OF_ENVIRONMENT.exec(line) ?? []
+  return [key, value.replaceAll('{name}', name).replace(/\{port(?:\+(\d{1,3}))?\}/g, (_, more) => String(port + Number(more ?? 0)))]
+}
+
+/** In words, for whoever works there. */
+export async function portsOf(view: Tx, { id }: WorkRow): Promise<string | undefined> {
+  const lease = await leases(view).selectFrom('port_leases').selectAll().where('holder', '=', id).executeTakeFirst()
+  return lease && `${lease.port} to ${lease.port + lease.ports - 1}`
+}
