@@ -120,6 +120,8 @@ describe('a project with packages', () => {
     await site.daemon.call('setting_update', { key: 'runs.max_lives', value: 1 })
     const task = await site.start()
     await until(async () => (await site.daemon.call('job_list', { task_id: task })).jobs[0].state === 'failed', 'it fails')
-    expect((await site.daemon.call('job_list', { task_id: task })).jobs[0].reason).toMatch(/Setup failed: `ulimit -f 1; .*` ended with SIGXFSZ/)
+    expect((await site.daemon.call('job_list', { task_id: task })).jobs[0].reason).toMatch(
+      /Setup failed: `ulimit -f 1; .*` ended with SIGXFSZ/,
+    )
   })
 })
