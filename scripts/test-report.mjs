@@ -15,7 +15,7 @@ export function writeReport(report) {
 
 /** Of a run without vitest, or one that died before it could tell: nothing. */
 export function readReport() {
-  return JSON.parse(readIfThere(REPORT) ?? '{ "passed": 0, "skipped": 0, "failed": [], "flaky": [], "files": [] }')
+  return JSON.parse(readIfThere(REPORT) ?? '{ "passed": 0, "skipped": [], "failed": [], "flaky": [], "files": [] }')
 }
 
 export function nameOf({ project, file, name }) {

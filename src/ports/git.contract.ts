@@ -272,6 +272,36 @@ export function gitContract(begin: () => GitUnderTest): void {
       expect(new Set(seen.map(({ fingerprint }) => fingerprint)).size).toBe(seen.length)
     })
 
+    test('[G17] [SU2] is known again as long as it is there, and another one when it was made again', async () => {
+      const { git } = shared
+      const place = await made()
+      const first = await git.idOf(place.path)
+      await git.add(place)
+      expect(await git.idOf(place.path)).toBe(first)
+      await git.remove(place, place.name)
+      await git.add(place)
+      expect(await git.idOf(place.path)).not.toBe(first)
+    })
+
+    test('[G17] [SU9] tells what is in no commit, and what a commit has', async () => {
+      const { git, top, write, commit } = shared
+      const place = await made()
+      expect(await git.extras(top, place.path)).toEqual({ ignored: [], untracked: [] })
+      const head = commit(place.path, { 'b/one.txt': 'same\n', 'b/two.txt': 'same\n', 'c.txt': 'other\n' })
+      write(place.path, { 'n.txt': 'new\n', 'a.txt': 'changed\n' })
+      expect(await git.extras(top, place.path)).toEqual({ ignored: [], untracked: ['n.txt'] })
+      expect(await git.topOf(top, head)).toEqual(expect.arrayContaining(['a.txt', 'b', 'c.txt']))
+      const files = await git.filesOf(top, head)
+      const idOf = (wanted: string) => files.find(({ path }) => path === wanted)?.id
+      expect([idOf('b/one.txt') === idOf('b/two.txt'), idOf('b/one.txt') === idOf('c.txt'), idOf('n.txt')]).toEqual([
+        true,
+        false,
+        undefined,
+      ])
+      expect(await git.bring(top, place.path, ['*.none'])).toEqual([])
+      await refuses('invalid', { 'top of no commit': () => git.topOf(top, 'main'), 'files of no commit': () => git.filesOf(top, '--all') })
+    })
+
     test('[G15] tells what it takes on disk', async () => {
       const { git, write } = shared
       const place = await made()

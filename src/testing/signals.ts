@@ -29,6 +29,7 @@ const REST_PER_LOOK = 3
 const LONGEST_REST_MS = 100
 // As it is before a test puts a clock of its own in its place.
 const later = setTimeout
+const clock = performance.now.bind(performance)
 
 const waiting = new Set<() => void>()
 let writes = 0
@@ -41,14 +42,14 @@ export function written(): void {
 
 /** Looks again whenever something was written, and now and then: no clock decides when a test goes on. */
 export async function until(holds: () => boolean | Promise<boolean>, patienceMs = PATIENCE_MS): Promise<void> {
-  let [patience, looked, seen] = [patienceMs, performance.now(), writes]
+  let [patience, looked, seen] = [patienceMs, clock(), writes]
   for (let looks = 1; !(await holds()); looks++) {
-    const took = performance.now() - looked
+    const took = clock() - looked
     const isCheap = looks < LOOKS_AT_ONCE && took < 0.3
     if (isCheap) await new Promise<void>((resolve) => setImmediate(resolve))
     else await restAfter(took, looks, seen)
-    patience -= Math.min(performance.now() - looked, LONGEST_LOOK_MS)
-    looked = performance.now()
+    patience -= Math.min(clock() - looked, LONGEST_LOOK_MS)
+    looked = clock()
     seen = writes
     if (patience < 0) throw new Error(`this never came true: ${holds}`)
   }

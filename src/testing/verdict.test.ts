@@ -9,7 +9,7 @@ const ROOT = resolve(import.meta.dirname, '../..')
 type Told = { file: string; name: string; error: string }
 type Report = { passed: number; flaky: Told[]; failed: Told[] }
 
-const IMPORTS = "import { existsSync, writeFileSync } from 'node:fs'\nimport { beforeAll, expect, test } from 'vitest'\n"
+const IMPORTS = "import { existsSync, writeFileSync } from 'node:fs'\nimport { afterAll, beforeAll, expect, test } from 'vitest'\n"
 /** What goes wrong the first time only. */
 const onFirst = (what: string) =>
   `const mark = import.meta.url.slice(7) + '.mark'; if (!existsSync(mark)) { writeFileSync(mark, ''); ${what} }`
@@ -46,6 +46,13 @@ describe('the verdict of a run', () => {
     expect(names(report.flaky)).toEqual(['death > the whole file', 'hook > the whole file', 'test > once'])
     expect(report.flaky.find(({ name }) => name === 'once')?.error).toContain('expected 1 to be 2')
     expect(report).toMatchObject({ code: 0, failed: [] })
+  })
+
+  test('[TR1] a hook that breaks hides no test that failed', async () => {
+    const report = await verdict({
+      both: `afterAll(() => { throw new Error('left open') })\ntest('is wrong', () => { expect(1).toBe(2) })`,
+    })
+    expect(names(report.failed)).toEqual(['both > is wrong', 'both > the whole file'])
   })
 
   test('[TR2] [TR3] an error that no test waited for is one; what fails twice is red', async () => {

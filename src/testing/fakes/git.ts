@@ -42,6 +42,8 @@ const keptRef = (name: string) => `refs/signalbox/build/${name}`
 const handedInRef = (name: string) => `refs/signalbox/handed-in/${name}`
 const lineRef = (target: string) => `refs/signalbox/line/${target}`
 
+const topName = (path: string) => path.split('/')[0] as string
+
 /** One repository in memory, that keeps what the port promises. */
 export class FakeGit implements Git {
   readonly repo = new FakeRepository('/repo', { 'AGENTS.md': 'x', 'a.txt': 'one\n', 'd.txt': 'gone soon\n' })
@@ -50,6 +52,8 @@ export class FakeGit implements Git {
   /** Paths of the places that were made, in that order. */
   readonly added: string[] = []
   readonly #rescues: Rescue[] = []
+  readonly #ids = new WeakMap<object, string>()
+  #made = 0
 
   get branches(): string[] {
     return [...this.repo.refs.keys()].flatMap((ref) => (ref.startsWith(head('')) ? [ref.slice(head('').length)] : []))
@@ -259,7 +263,11 @@ export class FakeGit implements Git {
   }
 
   async idOf(path: string) {
-    return path
+    const checkout = this.repo.checkouts.get(path)
+    if (!checkout) throw missing(`a checkout at ${path}`)
+    const known = this.#ids.get(checkout) ?? String(++this.#made)
+    this.#ids.set(checkout, known)
+    return known
   }
 
   async bring(): Promise<string[]> {
@@ -271,13 +279,19 @@ export class FakeGit implements Git {
     return Object.entries(this.repo.filesOf(this.#commit(checkCommit(commit)))).map(([path, text]) => ({ path, id: String(text) }))
   }
 
-  async extras() {
-    return { ignored: [], untracked: [] }
+  /** Nothing is ignored here. */
+  async extras(repo: string, path: string) {
+    this.#open(repo)
+    const checkout = this.repo.checkouts.get(path)
+    if (!checkout) throw new GitRefusal('foreign', `There is no checkout at ${path}.`)
+    const committed = this.repo.filesOf(this.repo.headAt(checkout))
+    const untracked = Object.keys(checkout.files).filter((file) => committed[file] === undefined)
+    return { ignored: [], untracked: [...new Set(untracked.map((file) => topName(file)))] }
   }
 
   async topOf(repo: string, commit: string) {
     this.#open(repo)
-    return [...new Set(Object.keys(this.repo.filesOf(this.#commit(checkCommit(commit)))).map((path) => path.split('/')[0] as string))]
+    return [...new Set(Object.keys(this.repo.filesOf(this.#commit(checkCommit(commit)))).map(topName))].sort()
   }
 
   async dropScratch(repo: string, name: string) {
