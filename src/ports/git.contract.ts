@@ -286,10 +286,10 @@ export function gitContract(begin: () => GitUnderTest): void {
     test('[G17] [SU9] tells what is in no commit, and what a commit has', async () => {
       const { git, top, write, commit } = shared
       const place = await made()
-      expect(await git.extras(top, place.path)).toEqual({ ignored: [], untracked: [] })
+      expect(await git.extras(top, place.path)).toEqual({ ignored: [], untracked: [], changed: [] })
       const head = commit(place.path, { 'b/one.txt': 'same\n', 'b/two.txt': 'same\n', 'c.txt': 'other\n' })
       write(place.path, { 'n.txt': 'new\n', 'a.txt': 'changed\n' })
-      expect(await git.extras(top, place.path)).toEqual({ ignored: [], untracked: ['n.txt'] })
+      expect(await git.extras(top, place.path)).toEqual({ ignored: [], untracked: ['n.txt'], changed: ['a.txt'] })
       expect(await git.topOf(top, head)).toEqual(expect.arrayContaining(['a.txt', 'b', 'c.txt']))
       const files = await git.filesOf(top, head)
       const idOf = (wanted: string) => files.find(({ path }) => path === wanted)?.id

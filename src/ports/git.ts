@@ -255,10 +255,10 @@ export interface Git {
   idOf(path: string): Promise<string>
   /** The names of all that a commit has at its top. */
   topOf(repo: string, commit: string): Promise<string[]>
-  /** All files that a commit has, each by its content. */
+  /** All files that a commit has, each by its content and its mode. */
   filesOf(repo: string, commit: string): Promise<{ path: string; id: string }[]>
-  /** What is in a checkout and in no commit: folders of which git ignores all as one, and what it would add. */
-  extras(repo: string, path: string): Promise<{ ignored: string[]; untracked: string[] }>
+  /** What is in a checkout and in no commit: folders of which git ignores all as one, what it would add, and what differs. */
+  extras(repo: string, path: string): Promise<{ ignored: string[]; untracked: string[]; changed: string[] }>
   /** Saves what is there, then takes the folder away. The branch stays. */
   remove(place: Place, rescueAs: string): Promise<{ rescue: Rescue | undefined }>
   /** `from`: a commit, or a ref in full. */

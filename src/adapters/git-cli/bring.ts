@@ -1,5 +1,5 @@
 import { constants } from 'node:fs'
-import { copyFile, mkdir, realpath, stat } from 'node:fs/promises'
+import { mkdir, open, realpath, writeFile } from 'node:fs/promises'
 import { dirname, join, relative, sep } from 'node:path'
 import { GitRefusal } from '../../ports/git.ts'
 import { type At, LONG_MS } from './run.ts'
@@ -28,25 +28,33 @@ export async function bring(from: At, to: At, patterns: string[]): Promise<strin
   return brought
 }
 
-/** Copied now, or before. */
+/** Copied now, or before. Not through a link: agents can write to the person's checkout, and it would lead to what is hidden from them. */
 async function isThere(from: string, to: string, path: string): Promise<boolean> {
   const source = join(from, path)
-  const kind = await stat(source).catch(() => undefined)
-  if (!kind?.isFile()) return false
-  if (kind.size > MOST_BYTES) throw new GitRefusal('invalid', `${path} has ${kind.size} bytes; files of at most ${MOST_BYTES} are copied.`)
-  const folder = dirname(join(to, path))
-  await mkdir(folder, { recursive: true }).catch(() => {})
-  // A branch may have a link in the place of a folder, which leads out.
-  const [top, real] = await Promise.all([realpath(to), realpath(folder).catch(() => '/')])
-  const way = relative(top, real)
-  if (way === '..' || way.startsWith(`..${sep}`)) return false
-  return copyFile(source, join(real, path.slice(path.lastIndexOf('/') + 1)), constants.COPYFILE_EXCL).then(
-    () => true,
-    (error: NodeJS.ErrnoException) => {
-      if (error.code === 'EEXIST') return true
-      throw error
-    },
-  )
+  if (!(await isWithin(from, dirname(source)))) return false
+  const handle = await open(source, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(() => undefined)
+  try {
+    const kind = await handle?.stat()
+    if (!handle || !kind?.isFile()) return false
+    if (kind.size > MOST_BYTES)
+      throw new GitRefusal('invalid', `${path} has ${kind.size} bytes; files of at most ${MOST_BYTES} are copied.`)
+    const target = join(to, path)
+    await mkdir(dirname(target), { recursive: true }).catch(() => {})
+    // A branch may have a link in the place of a folder, which leads out.
+    if (!(await isWithin(to, dirname(target)))) return false
+    await writeFile(target, await handle.readFile(), { flag: 'wx', mode: kind.mode & 0o777 }).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST') throw error
+    })
+    return true
+  } finally {
+    await handle?.close()
+  }
+}
+
+async function isWithin(top: string, folder: string): Promise<boolean> {
+  const [above, real] = await Promise.all([realpath(top), realpath(folder).catch(() => '/')])
+  const way = relative(above, real)
+  return way !== '..' && !way.startsWith(`..${sep}`)
 }
 
 function words(listed: Buffer): string[] {

@@ -48,6 +48,8 @@ export interface GitOptions {
 }
 
 const LOCK_WAIT_MS = 10_000
+/** What lies inside of a submodule has a configuration of its own, whose filters git would run. */
+const NOT_INSIDE = '--ignore-submodules=dirty'
 const STUCK_MS = 2_000
 
 export function createGit({
@@ -126,7 +128,8 @@ export function createGit({
       const listed = (await repo.git(['ls-tree', '-r', '-z', checkCommit(commit)], { timeoutMs: LONG_MS })).toString()
       return listed.split('\0').flatMap((line) => {
         const [about, file] = line.split('\t')
-        return file === undefined ? [] : [{ path: file, id: about?.split(' ')[2] ?? '' }]
+        const [mode, , id] = about?.split(' ') ?? []
+        return file === undefined ? [] : [{ path: file, id: `${mode} ${id}` }]
       })
     },
     extras: async (path, at) => {
@@ -134,10 +137,11 @@ export function createGit({
       const repo = await openRepo(open, path)
       const { admin, state } = await find(repo.common, { path: at })
       if (state !== 'present' || !admin) throw foreign({ path: at, repo: path })
-      const status = ['status', '--porcelain', '-z', '--no-renames', '--ignored=traditional', '--untracked-files=normal']
+      const status = ['status', '--porcelain', '-z', '--no-renames', '--ignored=traditional', '--untracked-files=normal', NOT_INSIDE]
       const lines = (await (await repo.checkout(at, admin)).git(status, { timeoutMs: LONG_MS })).toString().split('\0')
       const those = (mark: string) => lines.flatMap((line) => (line.startsWith(mark) ? [line.slice(3).replace(/\/$/, '')] : []))
-      return { ignored: those('!! '), untracked: those('?? ') }
+      const changed = lines.flatMap((line) => (line && !/^(!!|\?\?) /.test(line) ? [line.slice(3)] : []))
+      return { ignored: those('!! '), untracked: those('?? '), changed }
     },
     topOf: async (path, commit) => {
       const repo = await openRepo(open, path)

@@ -24,6 +24,9 @@ interface Manifest {
   kept_at: number
 }
 
+/** On a disk that hangs, whoever waits shall hear of it. */
+const LONGEST_MS = 15 * 60_000
+const LEFT_MS = 60 * 60_000
 const MANIFEST = 'manifest.json'
 const TREE = 'tree'
 const MOST_LISTED = 64 * 1024 * 1024
@@ -54,7 +57,9 @@ export function createPackages({ folder, privateFolder, env }: PackagesOptions):
 
     async keep(key, checkout, paths) {
       privateFolder(folder)
+      await sweep(folder)
       if (await manifestIn(at(key))) return
+      await rm(at(key), { recursive: true, force: true })
       const fresh = join(folder, `.${randomUUID()}`)
       try {
         for (const path of paths) {
@@ -98,9 +103,21 @@ export function createPackages({ folder, privateFolder, env }: PackagesOptions):
   }
 }
 
+/** What a daemon was killed in the middle of. */
+async function sweep(folder: string): Promise<void> {
+  for (const name of (await readdir(folder)).filter((one) => one.startsWith('.'))) {
+    const kind = await stat(join(folder, name)).catch(() => undefined)
+    if (kind && Date.now() - kind.ctimeMs > LEFT_MS) await rm(join(folder, name), { recursive: true, force: true, maxRetries: 3 })
+  }
+}
+
 async function manifestIn(folder: string): Promise<Manifest | undefined> {
-  const text = await readFile(join(folder, MANIFEST), 'utf8').catch(() => undefined)
-  return text === undefined ? undefined : (JSON.parse(text) as Manifest)
+  try {
+    return JSON.parse(await readFile(join(folder, MANIFEST), 'utf8')) as Manifest
+  } catch {
+    // Not there, or cut off by a power cut: then it is nothing that anybody can use.
+    return undefined
+  }
 }
 
 /** What an attempt before this one left there goes. A branch may have a link in the place of a folder, which leads out. */
@@ -122,9 +139,13 @@ function copy(from: string, to: string): Promise<void> {
 
 /** Python's programs, pnpm's and those of others have the path of their folder in them. */
 async function naming(tree: string, madeIn: string): Promise<Manifest['naming']> {
-  const listed = await run('grep', ['-rlIZF', '--', madeIn, '.'], tree, [0, 1])
+  const listed = await run('grep', ['-rlIF', '--null', '-D', 'skip', '--', madeIn, '.'], tree, [0, 1])
   const files = listed.split('\0').filter(Boolean)
-  const found = await run('find', ['.', '-type', 'l', '-lname', `${madeIn.replace(/[\\*?[\]]/g, '\\$&')}/*`, '-print0'], tree)
+  const found = await run(
+    'find',
+    ['.', '-type', 'l', '(', '-lname', literal(madeIn), '-o', '-lname', `${literal(madeIn)}/*`, ')', '-print0'],
+    tree,
+  )
   return { files, links: found.split('\0').filter(Boolean) }
 }
 
@@ -150,10 +171,15 @@ async function sizeOf(folder: string): Promise<number> {
 
 function run(program: string, args: string[], cwd = '/', fine: number[] = [0]): Promise<string> {
   return new Promise((resolve, reject) => {
-    execFile(program, args, { cwd, maxBuffer: MOST_LISTED }, (error, stdout, stderr) => {
+    execFile(program, args, { cwd, maxBuffer: MOST_LISTED, timeout: LONGEST_MS }, (error, stdout, stderr) => {
       const code = error ? (typeof error.code === 'number' ? error.code : -1) : 0
       if (fine.includes(code)) resolve(stdout)
       else reject(new Error(`${program} ${args.join(' ').slice(0, 200)}: ${stderr.trim().slice(0, 500) || error?.message}`))
     })
   })
+}
+
+/** For a pattern of find. */
+function literal(path: string): string {
+  return path.replace(/[\\*?[\]]/g, '\\$&')
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { realpathSync, statSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
+import { constants, realpathSync, statSync } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { arch, platform } from 'node:os'
 import { basename, delimiter, join } from 'node:path'
 import type { CommittedFile, Keys } from '../../ports/packages.ts'
@@ -9,28 +9,30 @@ import type { CommittedFile, Keys } from '../../ports/packages.ts'
  * Commands that install packages and do nothing else, so that their result may stand in their place. Whatever else a setup does, such as
  * making a database, has to happen for every checkout.
  */
-const INSTALLS = [
-  /^npm (ci|install|i)( --?[\w-]+(=\S+)?)*$/,
-  /^(CI=\w+ )?(pnpm|yarn|bun) (install|i)( --?[\w-]+(=\S+)?)*$/,
+const OF_NPM = [/^npm (ci|install|i)( --?[\w-]+(=\S+)?)*$/, /^(pnpm|yarn|bun) (install|i)( --?[\w-]+(=\S+)?)*$/]
+const OF_PYTHON = [
   /^uv sync( --?[\w-]+(=\S+)?)*$/,
   /^(POETRY_VIRTUALENVS_IN_PROJECT=true )?poetry install( --?[\w-]+(=\S+)?)*$/,
   /^python3? -m venv \.?venv$/,
   /^\.?venv\/bin\/pip install( --?[\w-]+(=\S+)?| \S+\.(txt|whl))*$/,
-  /^BUNDLE_PATH=vendor\/bundle bundle install$/,
-  /^composer install( --?[\w-]+(=\S+)?)*$/,
 ]
+/** A file of the repository there is part of what is installed, or would be overwritten by it. */
+const HOLDS_PACKAGES = /(^|\/)(node_modules|\.?venv)\//
 
 /** Files that package managers read, by name, wherever they stand. */
 const DECIDES =
-  /^(package\.json|package-lock\.json|npm-shrinkwrap\.json|\.npmrc|pnpm-lock\.yaml|pnpm-workspace\.yaml|\.pnpmfile\.c?js|yarn\.lock|\.yarnrc(\.yml)?|bun\.lockb?|bunfig\.toml|\.nvmrc|\.node-version|\.tool-versions|pyproject\.toml|uv\.(lock|toml)|poetry\.(lock|toml)|setup\.(py|cfg)|.*requirements.*\.(txt|in)|constraints.*\.txt|\.python-version|Gemfile(\.lock)?|.*\.gemspec|composer\.(json|lock)|schema\.prisma|.*\.(whl|tgz|tar\.gz|gem|patch))$/
+  /^(package\.json|package-lock\.json|npm-shrinkwrap\.json|\.npmrc|pnpm-lock\.yaml|pnpm-workspace\.yaml|\.pnpmfile\.c?js|yarn\.lock|\.yarnrc(\.yml)?|bun\.lockb?|bunfig\.toml|\.nvmrc|\.node-version|\.tool-versions|.*\.(tgz|tar\.gz|patch))$/
 /** … and all below these. */
 const DECIDES_BELOW = /(^|\/)(patches|\.yarn)\//
 /** Scripts that a package manager runs of itself. They may read anything. */
 const HOOKS = ['preinstall', 'install', 'postinstall', 'prepare', 'prepublish']
 /** What these read is in the list above, or nothing that ends up in the packages. */
-const HARMLESS = /^(husky( install)?|patch-package|prisma generate|lefthook install|simple-git-hooks)$/
-const PROGRAMS = ['node', 'python3', 'ruby', 'php']
+const HARMLESS = /^(husky( install)?|patch-package|lefthook install|simple-git-hooks)$/
+/** A folder of the repository that is copied into the packages. Archives decide by themselves. */
+const LOCAL = /"(file|link|portal):(?![^"]*\.(tgz|tar\.gz)")/
+const PROGRAMS = ['node', 'python3']
 const MOST_MANIFESTS = 500
+const MOST_BYTES = 1_024 * 1_024
 
 export async function keysOf(
   command: string,
@@ -38,13 +40,13 @@ export async function keysOf(
   files: CommittedFile[],
   path: string | undefined,
 ): Promise<Keys | undefined> {
-  if (!command.split('&&').every((part) => INSTALLS.some((known) => known.test(part.trim())))) return undefined
+  const parts = command.split('&&').map((part) => part.trim())
+  const all = (known: RegExp[]) => parts.every((part) => known.some((one) => one.test(part)))
+  if (!all([...OF_NPM, ...OF_PYTHON]) || files.some((file) => HOLDS_PACKAGES.test(file.path))) return undefined
   const manifests = files.filter((file) => basename(file.path) === 'package.json')
   if (manifests.length > MOST_MANIFESTS) return undefined
-  const hooked = await Promise.all(manifests.map((file) => runsScripts(join(checkout, file.path))))
-  const deciding = hooked.includes(true)
-    ? files
-    : files.filter((file) => DECIDES.test(basename(file.path)) || DECIDES_BELOW.test(file.path))
+  const free = all(OF_NPM) && (await Promise.all(manifests.map((file) => isPlain(join(checkout, file.path))))).every(Boolean)
+  const deciding = free ? files.filter((file) => DECIDES.test(basename(file.path)) || DECIDES_BELOW.test(file.path)) : files
   const said = JSON.stringify([command, platform(), arch(), ...PROGRAMS.map((name) => programIn(path, name))])
   return { byFiles: hashOf(said, deciding), byTree: hashOf(`${said} and nothing else`, files) }
 }
@@ -55,12 +57,20 @@ function hashOf(said: string, files: CommittedFile[]): string {
   return hash.digest('hex').slice(0, 40)
 }
 
-async function runsScripts(manifest: string): Promise<boolean> {
+/** Whether it names everything that its packages are made of. */
+async function isPlain(manifest: string): Promise<boolean> {
+  // A branch may have a link in its place, to a pipe or to a device.
+  const handle = await open(manifest, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(() => undefined)
   try {
-    const { scripts = {} } = JSON.parse(await readFile(manifest, 'utf8')) as { scripts?: Record<string, unknown> }
-    return HOOKS.some((name) => scripts[name] !== undefined && !HARMLESS.test(String(scripts[name]).trim()))
+    const kind = await handle?.stat()
+    if (!handle || !kind?.isFile() || kind.size > MOST_BYTES) return false
+    const text = (await handle.readFile()).toString('utf8')
+    const { scripts = {} } = JSON.parse(text) as { scripts?: Record<string, unknown> }
+    return !LOCAL.test(text) && HOOKS.every((name) => scripts[name] === undefined || HARMLESS.test(String(scripts[name]).trim()))
   } catch {
-    return true
+    return false
+  } finally {
+    await handle?.close()
   }
 }
 

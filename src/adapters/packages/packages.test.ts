@@ -80,6 +80,19 @@ describe('the key', () => {
     expect(await keyWith({ postinstall: 'node make.js' }, '1')).not.toBe(await keyWith({ postinstall: 'node make.js' }, '2'))
   })
 
+  test('[SU9] waits for no pipe that a branch has in the place of a manifest, and believes no folder that is copied', async () => {
+    const ground = new Ground()
+    const checkout = ground.checkout('sly')
+    execFileSync('mkfifo', [join(ground.folder, 'pipe')])
+    symlinkSync(join(ground.folder, 'pipe'), join(checkout, 'package.json'))
+    const files = [{ path: 'package.json', id: '1' }]
+    const more = [...files, { path: 'lib/index.js', id: '7' }]
+    expect(await ground.key('npm ci', files, checkout)).not.toBe(await ground.key('npm ci', more, checkout))
+    const copied = ground.checkout('copied', { 'package.json': '{"dependencies":{"lib":"file:./lib"}}' })
+    expect(await ground.key('yarn install', files, copied)).not.toBe(await ground.key('yarn install', more, copied))
+    expect(await ground.key('npm ci', [{ path: 'node_modules/own/index.js', id: '1' }])).toBeUndefined()
+  })
+
   test('[SU9] there is none for a command that may do more than install', async () => {
     const ground = new Ground()
     for (const command of [

@@ -52,7 +52,7 @@ async function launch(ctx: EffectContext, run_id: string): Promise<void> {
   if (!work) throw new Error(`the work of ${run.task_id} is not there`)
   await placeOf(ctx, work)
   const place = await makeWorktree(ctx, await workPlan(ctx.view, work))
-  const ready = await makeReady(ctx, { work, place, by: run_id, next: launchRun({ run_id }) })
+  const ready = await makeReady(ctx, { work, place, by: run_id, next: launchRun({ run_id }, { queue: run_id }) })
   if (ready === 'later') return
   // The next life tries again.
   if (ready !== 'ready') return ctx.report('run_ended', { run_id, exit: neverBegan(ready.problem), events: [] }).then()

@@ -48,7 +48,7 @@ async function launch(ctx: EffectContext, session_id: string): Promise<void> {
   const work = await workOf(ctx.view, row.task_id)
   if (!work) throw new Error(`the work of ${row.task_id} is not there`)
   const place = await makeWorktree(ctx, await workPlan(ctx.view, work))
-  const ready = await makeReady(ctx, { work, place, by: session_id, next: launchSession({ session_id }) })
+  const ready = await makeReady(ctx, { work, place, by: session_id, next: launchSession({ session_id }, { queue: session_id }) })
   if (ready === 'later') return
   if (ready !== 'ready') return notOpened(ctx, session_id, ready.problem)
   const own = await environmentOfWork(ctx, work)

@@ -13,10 +13,12 @@ import { type SetupRow, setupStore } from './store.ts'
 const ATTEMPTS = 100
 /** What git refuses so often is told; a lock that somebody holds may be free by then. */
 const REFUSALS = 4
+/** A setup that cannot be run so often will not be: nobody waits for it for ever. */
+const FAILURES = 6
 export const LIMIT = 'setup.minutes'
 const SHOWN_LINES = 20
 
-export const queueOf = (repo: string) => `setup:${repo}`
+export const queueOf = (host: string, repo: string) => `setup:${host}:${repo}`
 
 interface Asked {
   work: WorkRow
@@ -30,14 +32,17 @@ interface Asked {
 /** Whether somebody may begin in this worktree. `later`: its setup runs, and `next` comes when that has ended. */
 export async function makeReady(ctx: EffectContext, { work, place, by, next }: Asked): Promise<'ready' | 'later' | { problem: string }> {
   const repo = await projectStore(ctx.view).repo(work.repo_id)
-  if (!repo || (repo.setup === null && repo.files === '[]')) return 'ready'
+  if (!repo) return 'ready'
   const { path, head } = place
   const checkout = await ctx.ports.git.idOf(path)
   const known = await setupStore(ctx.view).latest(work.id, checkout)
-  if (known?.state === 'ready') return 'ready'
+  // One without a command was for nobody who needs one now.
+  if (known?.state === 'ready' && (known.command !== null || repo.setup === null)) return 'ready'
   if (known?.state === 'failed' && known.asked_by === by) return { problem: known.reason ?? 'The setup failed.' }
-  const kept = (await isPristine(ctx, place)) ? ((await hasLanded(ctx, work, place)) ? 'by_files' : 'by_tree') : 'none'
-  await ctx.report('setup_begin', {
+  // Whoever was let in before may have worked there, whatever the files say: also while there was no setup.
+  const isFirst = known === undefined && repo.setup !== null && (await isPristine(ctx, place))
+  const kept = isFirst ? ((await hasLanded(ctx, work, place)) ? 'by_files' : 'by_tree') : 'none'
+  const { ready } = await ctx.report('setup_begin', {
     work_id: work.id,
     path,
     checkout,
@@ -47,13 +52,13 @@ export async function makeReady(ctx: EffectContext, { work, place, by, next }: A
     by,
     next: JSON.stringify(next),
   })
-  return 'later'
+  return ready ? 'ready' : 'later'
 }
 
 /** Nobody has worked there, and no earlier setup has left anything. */
 async function isPristine({ ports: { git } }: EffectContext, place: Asked['place']): Promise<boolean> {
-  const { ignored, untracked } = await git.extras(place.repo, place.path)
-  return !ignored.length && !untracked.length && (await git.state(place, place.head)).dirty === 0
+  const { ignored, untracked, changed } = await git.extras(place.repo, place.path)
+  return !ignored.length && !untracked.length && !changed.length
 }
 
 /** By our own record of the line: a ref can be moved by whoever works in the repository, and a branch of a task is nobody's word. */
@@ -78,11 +83,21 @@ export const makeSetup = defineEffect({
     // Cut off after it was told: only its process is still to be forgotten.
     if (row.state !== 'running') return ctx.ports.runner.forget(row.id)
     const repo = await projectStore(ctx.view).repo(row.repo_id)
-    const told = repo ? await setUp(ctx, row, repo) : { state: 'failed' as const, reason: 'Its repository is gone.', how: null, log: null }
+    const told = repo ? await setUp(ctx, row, repo).catch((error) => gaveUp(ctx, error)) : failed('Its repository is gone.')
     await ctx.report('setup_ended', { setup_id, ...told })
     await ctx.ports.runner.forget(row.id)
   },
 })
+
+function failed(reason: string, log: string | null = null) {
+  return { state: 'failed' as const, how: null, reason: reason.slice(0, 4_000), log }
+}
+
+/** The next attempt may be luckier; after many of them whoever waits is told. */
+function gaveUp(ctx: EffectContext, error: Error) {
+  if (ctx.attempt < FAILURES || ctx.signal.aborted) throw error
+  return failed(`The setup could not be run: ${error.message}`)
+}
 
 async function setUp(ctx: EffectContext, row: SetupRow, repo: RepoRow) {
   let brought: string[]
@@ -91,7 +106,7 @@ async function setUp(ctx: EffectContext, row: SetupRow, repo: RepoRow) {
   } catch (error) {
     const passes = !(error instanceof GitRefusal) || (error.reason === 'busy' && ctx.attempt < REFUSALS)
     if (passes) throw error
-    return { state: 'failed' as const, how: null, reason: `Its files could not be copied: ${error.message}`.slice(0, 2_000), log: null }
+    return failed(`Its files could not be copied: ${error.message}`)
   }
   const { setup } = repo
   if (setup === null) return { state: 'ready' as const, how: null, reason: null, log: null }
@@ -122,15 +137,9 @@ async function setUp(ctx: EffectContext, row: SetupRow, repo: RepoRow) {
   const isNew = state === 'absent' || state === 'prepared'
   const checkout = { repo: repo.path, path: row.path, head: row.head, gets: isNew && row.kept !== 'none', kept: row.kept }
   const { how, ended } = await withPackages(ctx, setup, checkout, brought, made).finally(end)
-  if (ended === 'stale')
-    return {
-      state: 'failed' as const,
-      how: null,
-      reason: 'The setup was ended: nobody waits for it any more, or it was changed.',
-      log: null,
-    }
+  if (ended === 'stale') return failed('The setup was ended: nobody waits for it any more, or it was changed.')
   if (ended.green) return { state: 'ready' as const, how, reason: null, log: ended.log }
-  return { state: 'failed' as const, how, reason: setupFailed(setup, ended), log: ended.log }
+  return failed(setupFailed(setup, ended), ended.log)
 }
 
 /** With its last lines: whoever reads it wants to know why, not only that. */

@@ -11,6 +11,10 @@ export const migrations: Migration[] = [
         command ${text}, state ${text} NOT NULL, how ${text}, waiting ${text} NOT NULL, reason ${text}, log ${text}, created_at ${int} NOT NULL, ended_at ${int}
       ) ${strict}`,
       'CREATE INDEX setups_by_work ON setups (work_id, id)',
+      // Somebody may have worked in each worktree that is there.
+      `INSERT INTO setups (id, work_id, repo_id, project_id, task_id, path, checkout, head, kept, host, asked_by, command, state, how, waiting, created_at)
+        SELECT 'setup_' || id, id, repo_id, project_id, task_id, path, '*', '', 'none', coalesce(host, ''), '', NULL, 'ready', NULL, '[]', updated_at
+        FROM works WHERE state = 'made' AND path IS NOT NULL`,
       `CREATE TABLE port_leases (
         machine ${text} NOT NULL, port ${int} NOT NULL, ports ${int} NOT NULL, holder ${text} NOT NULL, name ${text} NOT NULL,
         PRIMARY KEY (machine, port), UNIQUE (machine, holder)

@@ -5,9 +5,9 @@ import type { KeptUse } from './schema.ts'
 import '../../ports/packages.ts'
 
 /** Folders that hold packages and nothing else, by name. */
-const OF_PACKAGES = new Set(['node_modules', '.venv', 'venv', 'vendor'])
+const OF_PACKAGES = new Set(['node_modules', '.venv', 'venv'])
 /** What package managers leave beside them. */
-const BESIDE = new Set(['.pnp.cjs', '.pnp.loader.mjs', '.bundle', '.yarn'])
+const BESIDE = new Set(['.pnp.cjs', '.pnp.loader.mjs', '.yarn'])
 const GB = 1_024 ** 3
 export const KEEP_GB = 'setup.keep_gb'
 
@@ -30,11 +30,13 @@ export async function withPackages(
 ): Promise<{ how: 'made' | 'kept'; ended: CommandEnd | 'stale' }> {
   const { git, packages } = ctx.ports
   const { repo, path, head, gets, kept } = checkout
-  const keys = kept === 'none' ? undefined : await packages.keysOf(command, path, await git.filesOf(repo, head))
+  const keys = kept === 'none' ? undefined : await packages.keysOf(command, path, await git.filesOf(repo, head)).catch(() => undefined)
   if (!keys) return { how: 'made', ended: await make() }
   const own = kept === 'by_files' ? keys.byFiles : keys.byTree
-  if (gets && (await packages.give(keys.byFiles, path))) return given()
-  if (gets && (await packages.give(keys.byTree, path))) {
+  // Packages that cannot be copied are installed.
+  const gives = (key: string) => packages.give(key, path).catch(() => false)
+  if (gets && (await gives(keys.byFiles))) return given()
+  if (gets && (await gives(keys.byTree))) {
     // It was made for a tree that has landed by now.
     if (own !== keys.byTree) await keep(ctx, own, checkout, brought)
     return given()
@@ -48,15 +50,22 @@ function given() {
   return { how: 'kept' as const, ended: { green: true, how: 'was kept', log: '' } }
 }
 
+/** What cannot be kept is installed again the next time: nobody waits for that, and nothing fails. */
 async function keep(ctx: EffectContext, key: string, { repo, path }: Checkout, brought: string[]): Promise<void> {
   const { git, packages } = ctx.ports
-  const { ignored, untracked } = await git.extras(repo, path)
-  const made = ignored.filter((one) => !brought.includes(one))
-  const nameOf = (one: string) => one.slice(one.lastIndexOf('/') + 1)
-  // What else it has made would be missing where this is given.
-  if (untracked.length || !made.length || !made.every((one) => OF_PACKAGES.has(nameOf(one)) || BESIDE.has(nameOf(one)))) return
-  await packages.keep(key, path, made)
-  await collect(ctx)
+  try {
+    const { ignored, untracked, changed } = await git.extras(repo, path)
+    const made = ignored.filter((one) => !brought.includes(one))
+    const nameOf = (one: string) => one.slice(one.lastIndexOf('/') + 1)
+    const isOfPackages = made.length > 0 && made.every((one) => OF_PACKAGES.has(nameOf(one)) || BESIDE.has(nameOf(one)))
+    const holdsBrought = brought.some((file) => made.some((one) => file.startsWith(`${one}/`)))
+    // What else it has made would be missing where this is given.
+    if (!isOfPackages || holdsBrought || untracked.length || changed.length) return
+    await packages.keep(key, path, made)
+    await collect(ctx)
+  } catch {
+    // As on a full disk.
+  }
 }
 
 /** Those that nobody has used for longest go first. */

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { EFFECT_TIMES } from '../../kernel/effect.ts'
@@ -232,6 +232,20 @@ describe('files that git does not carry', () => {
     expect(await ground.app.owner.call('review_decide', { task_id: task.id, decision: 'approve' })).toMatchObject({ merged: true })
   })
 
+  test('[SU8] a link in the person’s checkout is not followed: it could lead to what is hidden from agents', async () => {
+    const ground = await Ground.open({ files: ['.env*', 'config/*'] })
+    const hidden = join(ground.app.folder, 'hidden')
+    mkdirSync(hidden)
+    for (const name of ['token', '.env.token']) writeFileSync(join(hidden, name), 'secret')
+    ground.commit(ground.top, '.gitignore', '.env*\nconfig\n')
+    symlinkSync(join(hidden, 'token'), join(ground.top, '.env.local'))
+    symlinkSync(hidden, join(ground.top, 'config'))
+    const task = await ground.start()
+    await ground.running(task.id)
+    const place = await ground.place(task.id)
+    expect([existsSync(join(place, '.env.local')), existsSync(join(place, 'config'))]).toEqual([false, false])
+  })
+
   test('[SU8] a link that a branch has in the place of a folder leads nothing out', async () => {
     const ground = await Ground.open({ files: ['config/secret.key'] })
     const outside = join(ground.app.folder, 'outside')
@@ -303,6 +317,34 @@ describe('kept packages', () => {
     // What it made is for the very same tree: the next worktree, as it has landed.
     const next = await begun(ground)
     expect([existsSync(join(next, 'node_modules/leave/index.js')), ground.runner.setups]).toEqual([true, 2])
+  })
+
+  test('[SU10] are not made where somebody was before the setup: an edit can be hidden from git', async () => {
+    const ground = await shop()
+    await ground.change({ setup: null })
+    const task = await ground.start()
+    await ground.running(task.id)
+    const place = await ground.place(task.id)
+    ground.git(place, 'update-index', '--skip-worktree', 'package.json')
+    await ground.app.owner.call('job_submit', { task_id: task.id, action: 'stop_agent' })
+    await until(async () => (await ground.job(task.id)).state !== 'running')
+    await ground.change({ setup: INSTALL })
+    await ground.app.owner.call('job_submit', { task_id: task.id, action: 'resume_agent' })
+    await until(() => ground.agents.length === 2)
+    expect([ground.runner.setups, installed(place), (await ground.app.owner.call('setup_kept', {})).kept]).toEqual([
+      1,
+      installed(place),
+      [],
+    ])
+  })
+
+  test('[SU9] that cannot be copied are installed', async () => {
+    const ground = await shop()
+    await begun(ground)
+    const [kept] = (await ground.app.owner.call('setup_kept', {})).kept
+    rmSync(join(ground.app.folder, 'packages', kept.key, 'tree', 'node_modules'), { recursive: true })
+    expect(installed(await begun(ground))).toBe("module.exports = 'greet'\n")
+    expect(ground.runner.setups).toBe(2)
   })
 
   test('[SU11] are everybody’s own: what one changes stays where it is', async () => {

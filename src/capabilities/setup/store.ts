@@ -41,7 +41,9 @@ export function setupStore(tx: Tx) {
         .selectFrom('setups')
         .selectAll()
         .where('work_id', '=', work)
-        .where('checkout', '=', checkout)
+        // Of worktrees that are older than this record nobody knows which checkout it was.
+        .where('checkout', 'in', [checkout, '*'])
+        .orderBy('created_at', 'desc')
         .orderBy('id', 'desc')
         .limit(1)
         .executeTakeFirst(),

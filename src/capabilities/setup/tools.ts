@@ -16,6 +16,7 @@ const internal = { impact: 'write', profile: 'maintainer', internal: true, outpu
 
 export const begin = defineTool({
   ...internal,
+  output: z.strictObject({ ready: z.boolean() }),
   name: 'setup_begin',
   title: 'Somebody waits for the setup of a worktree',
   description: 'Begins it, or waits for the one that runs; one that has passed meanwhile is waited for by nobody.',
@@ -36,14 +37,11 @@ export const begin = defineTool({
     const [repo, task] = work ? [await projectStore(ctx.tx).repo(work.repo_id), await taskStore(ctx.tx).find(work.task_id)] : []
     if (!work || !repo || !task) throw refuse('RESOURCE_NOT_FOUND', `There is no work "${work_id}".`)
     const known = await store.latest(work_id, checkout)
-    if (known?.state === 'ready') {
-      ctx.enqueue(JSON.parse(next) as NewEffect)
-      return {}
-    }
+    if (known?.state === 'ready' && (known.command !== null || repo.setup === null)) return { ready: true }
     if (known?.state === 'running') {
       const waiting = JSON.parse(known.waiting) as string[]
       if (!waiting.includes(next)) await store.update(known.id, { waiting: JSON.stringify([...waiting, next]) })
-      return {}
+      return { ready: false }
     }
     const { repo_id, project_id, task_id } = work
     const id = ctx.id('setup')
@@ -62,18 +60,21 @@ export const begin = defineTool({
       command: repo.setup,
       how: null,
     }
+    // Written down also when there is nothing to do: somebody is let in now.
+    const ready = repo.setup === null && repo.files === '[]'
     await store.insert({
       ...asked,
-      state: 'running',
-      waiting: JSON.stringify([next]),
+      state: ready ? 'ready' : 'running',
+      waiting: JSON.stringify(ready ? [] : [next]),
       reason: null,
       log: null,
       created_at: ctx.now,
-      ended_at: null,
+      ended_at: ready ? ctx.now : null,
     })
+    if (ready) return { ready }
     ctx.emit(setupStarted({ subject: id, project: project_id, task: task_id }, { handle: handleOf(task), work_id, command: repo.setup }))
-    ctx.enqueue(makeSetup({ setup_id: id }, { queue: queueOf(repo_id) }))
-    return {}
+    ctx.enqueue(makeSetup({ setup_id: id }, { queue: queueOf(host, repo_id) }))
+    return { ready }
   },
 })
 

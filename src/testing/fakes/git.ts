@@ -286,7 +286,8 @@ export class FakeGit implements Git {
     if (!checkout) throw new GitRefusal('foreign', `There is no checkout at ${path}.`)
     const committed = this.repo.filesOf(this.repo.headAt(checkout))
     const untracked = Object.keys(checkout.files).filter((file) => committed[file] === undefined)
-    return { ignored: [], untracked: [...new Set(untracked.map((file) => topName(file)))] }
+    const changed = Object.keys(committed).filter((file) => checkout.files[file] !== committed[file])
+    return { ignored: [], untracked: [...new Set(untracked.map((file) => topName(file)))], changed }
   }
 
   async topOf(repo: string, commit: string) {
