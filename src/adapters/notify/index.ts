@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { within } from '../../kernel/patience.ts'
 import type { Notifier } from '../../ports/notifier.ts'
 
 type Environment = Record<string, string | undefined>
@@ -11,21 +12,22 @@ const NEVER = /^(SIGNALBOX_.*|DATABASE_URL|GITHUB_TOKEN)$/
 export function createNotifier(env: Environment, longestMs = LONGEST_MS): Notifier {
   const passed = Object.fromEntries(Object.entries(env).filter(([name]) => !NEVER.test(name)))
   return {
-    run: (argv, input, signal) => runProgram(argv, input, passed, AbortSignal.any([signal, AbortSignal.timeout(longestMs)])),
-
-    async post(url, body, key, signal) {
-      const response = await fetch(url, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', 'idempotency-key': key },
-        body: JSON.stringify(body),
-        // Where it leads was not checked.
-        redirect: 'error',
-        signal: AbortSignal.any([signal, AbortSignal.timeout(longestMs)]),
-      })
-      await response.body?.cancel()
-      if (!response.ok) throw new Error(`The webhook answered ${response.status}.`)
-    },
+    run: (argv, input, signal) => within(longestMs, signal, (either) => runProgram(argv, input, passed, either)),
+    post: (url, body, key, signal) => within(longestMs, signal, (either) => post(url, body, key, either)),
   }
+}
+
+async function post(url: string, body: object, key: string, signal: AbortSignal): Promise<void> {
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'idempotency-key': key },
+    body: JSON.stringify(body),
+    // Where it leads was not checked.
+    redirect: 'error',
+    signal,
+  })
+  await response.body?.cancel()
+  if (!response.ok) throw new Error(`The webhook answered ${response.status}.`)
 }
 
 function runProgram([program, ...args]: string[], input: string, env: Environment, signal: AbortSignal): Promise<void> {
