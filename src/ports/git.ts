@@ -255,6 +255,10 @@ export interface Git {
   idOf(path: string): Promise<string>
   /** The names of all that a commit has at its top. */
   topOf(repo: string, commit: string): Promise<string[]>
+  /** A file of a commit. Undefined when it has none there, when it is larger, or no text. */
+  textOf(repo: string, commit: string, path: string, mostBytes: number): Promise<string | undefined>
+  /** Files in the person's checkout that git ignores and that match one of the patterns, as git matches paths. */
+  ignoredIn(repo: string, patterns: string[], most: number): Promise<string[]>
   /** All files that a commit has, each by its content and its mode. */
   filesOf(repo: string, commit: string): Promise<{ path: string; id: string }[]>
   /** What is in a checkout and in no commit: folders of which git ignores all as one, what it would add, and what differs. */

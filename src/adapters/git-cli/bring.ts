@@ -13,19 +13,24 @@ const MOST_BYTES = 32 * 1024 * 1024
  * with the work. What is there already stays.
  */
 export async function bring(from: At, to: At, patterns: string[]): Promise<string[]> {
-  const listing = [NOT_LITERAL, '--glob-pathspecs', 'ls-files', '-z', '--others', '--ignored', '--exclude-standard', '--']
-  const found = words(await from.git([...listing, ...patterns], { timeoutMs: LONG_MS })).filter((path) => !path.startsWith(':'))
+  const found = await ignored(from, patterns)
   if (found.length === 0) return []
   if (found.length > MOST_FILES)
     throw new GitRefusal(
       'invalid',
       `${found.length} ignored files match ${patterns.join(', ')}; at most ${MOST_FILES} are copied. Narrow the patterns.`,
     )
-  // It ends with 1 when none is ignored. A colon would begin a pattern of git's.
+  // It ends with 1 when none is ignored.
   const { stdout } = await to.tried([NOT_LITERAL, 'check-ignore', '-z', '--stdin'], { input: `${found.join('\0')}\0` })
   const brought: string[] = []
   for (const path of words(stdout)) if (await isThere(from.cwd, to.cwd, path)) brought.push(path)
   return brought
+}
+
+/** A colon would begin a pattern of git's. */
+export async function ignored(at: At, patterns: string[]): Promise<string[]> {
+  const listing = [NOT_LITERAL, '--glob-pathspecs', 'ls-files', '-z', '--others', '--ignored', '--exclude-standard', '--']
+  return words(await at.git([...listing, ...patterns], { timeoutMs: LONG_MS })).filter((path) => !path.startsWith(':'))
 }
 
 /** Copied now, or before. Not through a link: agents can write to the person's checkout, and it would lead to what is hidden from them. */

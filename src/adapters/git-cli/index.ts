@@ -1,8 +1,9 @@
+import { isUtf8 } from 'node:buffer'
 import { realpathSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { type Git, GitRefusal, type Place } from '../../ports/git.ts'
-import { bring } from './bring.ts'
+import { bring, ignored } from './bring.ts'
 import { deliver } from './deliver.ts'
 import { diffOfCommit, diffOfPlace } from './diff.ts'
 import { type Exec, execHere } from './exec.ts'
@@ -142,6 +143,14 @@ export function createGit({
       const those = (mark: string) => lines.flatMap((line) => (line.startsWith(mark) ? [line.slice(3).replace(/\/$/, '')] : []))
       const changed = lines.flatMap((line) => (line && !/^(!!|\?\?) /.test(line) ? [line.slice(3)] : []))
       return { ignored: those('!! '), untracked: those('?? '), changed }
+    },
+    textOf: async (path, commit, file, mostBytes) => {
+      const found = await fileOn(await openRepo(open, path), checkCommit(commit), file, mostBytes + 1)
+      return found && found.size <= mostBytes && isUtf8(found.bytes) ? found.bytes.toString('utf8') : undefined
+    },
+    ignoredIn: async (path, patterns, most) => {
+      const repo = await openRepo(open, path)
+      return (await ignored(await repo.checkout(repo.cwd, repo.gitDir), patterns)).slice(0, most)
     },
     topOf: async (path, commit) => {
       const repo = await openRepo(open, path)

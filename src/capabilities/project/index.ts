@@ -3,12 +3,12 @@ import { migrations } from './migrations.ts'
 import { deleteProject, removeRepo } from './remove.ts'
 import { projectCreated, projectDeleted, repoAdded, repoMoved, repoRemoved, repoSynced, repoUpdated } from './schema.ts'
 import { projectStore } from './store.ts'
-import { addRepo, create, list, listRepos, open } from './tools.ts'
+import { addRepo, create, list, listRepos, open, propose } from './tools.ts'
 import { moved, moveRepo, updateRepo } from './update-repo.ts'
 
 export const project = defineCapability({
   name: 'project',
-  tools: [list, create, open, deleteProject, listRepos, addRepo, updateRepo, removeRepo, moved],
+  tools: [list, create, open, deleteProject, listRepos, addRepo, propose, updateRepo, removeRepo, moved],
   migrations,
   values: { repos: { files: JSON_TEXT, check_files: JSON_TEXT } },
   events: [projectCreated, projectDeleted, repoAdded, repoUpdated, repoMoved, repoRemoved, repoSynced],
@@ -34,7 +34,7 @@ export const project = defineCapability({
 
 export { type Belonging, belongings, type Owner } from './belongings.ts'
 export { currentProject } from './current.ts'
-export { proposeSetup } from './propose.ts'
+export { confirming, proposalAt, stillProposed } from './propose.ts'
 export { ProjectView, projectView, RepoView, repoSynced, repoView } from './schema.ts'
 export { projectStore, type RepoRow } from './store.ts'
 export { noProject } from './tools.ts'

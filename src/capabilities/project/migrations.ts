@@ -32,4 +32,8 @@ export const migrations: Migration[] = [
       `ALTER TABLE repos ADD COLUMN check_files ${text} NOT NULL DEFAULT '[]'`,
     ],
   },
+  {
+    name: 'cleanup-and-dev',
+    up: ({ text }) => [`ALTER TABLE repos ADD COLUMN cleanup ${text}`, `ALTER TABLE repos ADD COLUMN dev ${text}`],
+  },
 ]

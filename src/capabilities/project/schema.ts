@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { defineEvent } from '../../kernel/event.ts'
 import { iso, Timestamp } from '../../kernel/schema.ts'
 import { ProjectId, RepoId } from '../ids.ts'
+import { CONFIG, Needs } from './config.ts'
 import type { ProjectRow, RepoRow } from './store.ts'
 
 export const ProjectView = z.strictObject({
@@ -24,9 +25,17 @@ export const RepoView = z.strictObject({
   setup: z.string().nullable().describe('Makes a fresh checkout ready: runs before an agent begins, and before checks'),
   files: z.array(z.string()).describe('Ignored files that are copied from your checkout into worktrees'),
   check_files: z.array(z.string()).describe('The same, into checkouts for checks'),
+  cleanup: z.string().nullable().describe('Runs before a worktree is removed, and after checks'),
+  dev: z.string().nullable().describe('Starts the program in a worktree for a preview'),
   head: z.string().nullable(),
   synced_at: Timestamp,
   created_at: Timestamp,
+})
+
+export const ProposalView = z.strictObject({
+  ...Needs.shape,
+  because: z.array(z.string()).describe('The files that suggest it'),
+  problem: z.string().nullable().describe(`Why ${CONFIG} was not read`),
 })
 
 export const projectCreated = defineEvent('project.created', z.strictObject({ handle: z.string(), name: z.string() }))

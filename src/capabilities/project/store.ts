@@ -26,6 +26,10 @@ export interface RepoRow {
   /** Patterns of ignored files that are copied from the person's checkout: into worktrees, and into checkouts for checks. */
   files: string
   check_files: string
+  /** The command that ends what a checkout has left outside of it. */
+  cleanup: string | null
+  /** The command that starts the program, for a preview. */
+  dev: string | null
   head: string | null
   synced_at: number
   created_at: number

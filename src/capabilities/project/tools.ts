@@ -7,10 +7,10 @@ import type { RepoFacts } from '../../ports/git.ts'
 import { slug, uniqueHandle } from '../handle.ts'
 import { ProjectId, RepoId } from '../ids.ts'
 import { currentProject } from './current.ts'
-import { type Proposal, proposeSetup } from './propose.ts'
-import { ProjectView, projectCreated, projectView, RepoView, repoAdded, repoView } from './schema.ts'
+import { confirming, type Proposal, proposalAt, stillProposed } from './propose.ts'
+import { ProjectView, ProposalView, projectCreated, projectView, RepoView, repoAdded, repoView } from './schema.ts'
 import { projectStore } from './store.ts'
-import { alreadyThere, Branch, noBranch, noWorkTree, Patterns, RepoPath } from './words.ts'
+import { alreadyThere, Branch, gone, noBranch, noWorkTree, Patterns, RepoPath } from './words.ts'
 import '../../ports/git.ts'
 
 export const create = defineTool({
@@ -88,15 +88,14 @@ export const addRepo = defineTool({
     setup: text(2_000).optional().describe('Command that makes a fresh checkout ready, such as npm ci'),
     files: Patterns.optional().describe('Ignored files to copy from your checkout into worktrees, such as .env'),
     check_files: Patterns.optional().describe('The same, into checkouts for checks'),
+    cleanup: text(2_000).optional().describe('Command that runs before a worktree is removed, and after checks'),
+    dev: text(2_000).optional().describe('Command that starts the program in a worktree for a preview, such as npm run dev'),
   }),
   output: z.strictObject({
     repo_id: RepoId,
     handle: z.string(),
     repo: RepoView,
-    proposed: z
-      .strictObject({ setup: z.string(), because: z.array(z.string()) })
-      .nullable()
-      .describe('What a fresh checkout seems to need'),
+    proposed: ProposalView.nullable().describe('What a fresh checkout seems to need'),
     message: z.string(),
   }),
   example: { path: '/home/me/web-shop', checks: 'npm test' },
@@ -110,9 +109,9 @@ export const addRepo = defineTool({
         hint: 'Make a first one with git commit: work begins at a commit.',
       })
     if (!facts?.head) return noWorkTree(path)
-    return { ...facts, top_names: await ctx.ports.git.topOf(facts.top, facts.head) }
+    return { ...facts, proposal: await proposalAt(ctx.ports.git, facts.top, facts.head) }
   },
-  async run(ctx, input, { top_names, ...facts }: RepoFacts & { top_names: string[] }) {
+  async run(ctx, input, { proposal, ...facts }: RepoFacts & { proposal: Proposal }) {
     const store = projectStore(ctx.tx)
     const project = input.project_id ?? (await currentProject(ctx.tx, ctx.principal))
     if (!project) return noProject()
@@ -135,6 +134,8 @@ export const addRepo = defineTool({
       setup: input.setup ?? null,
       files: JSON.stringify(input.files ?? []),
       check_files: JSON.stringify(input.check_files ?? []),
+      cleanup: input.cleanup ?? null,
+      dev: input.dev ?? null,
       head: facts.head,
       synced_at: ctx.now,
       created_at: ctx.now,
@@ -143,15 +144,43 @@ export const addRepo = defineTool({
     if (before) await store.updateRepo(row.id, row)
     else await store.insertRepo(row)
     ctx.emit(repoAdded({ subject: row.id, project }, { handle, path: row.path, base_branch: base }))
-    const proposed = row.setup === null ? (proposeSetup(top_names) ?? null) : null
-    return { repo_id: row.id, handle, repo: repoView(row), proposed, message: addedAs(handle, proposed) }
+    const repo = repoView(row)
+    const proposed = stillProposed(proposal, repo)
+    return { repo_id: row.id, handle, repo, proposed, message: addedAs(handle, proposed) }
   },
 })
 
 function addedAs(handle: string, proposed: Proposal | null): string {
-  if (!proposed) return `${handle} is registered.`
-  return `${handle} is registered. A fresh checkout has no packages; by ${proposed.because.join(' and ')} this installs them: signalbox repo update ${handle} --setup "${proposed.setup}"`
+  const command = proposed && confirming(handle, proposed)
+  return [
+    `${handle} is registered.`,
+    command && `A fresh checkout has nothing that git does not carry. By ${proposed.because.join(' and ')}, this sets it up: ${command}`,
+    proposed?.problem,
+  ]
+    .filter(Boolean)
+    .join(' ')
 }
+
+export const propose = defineTool({
+  name: 'repo_propose',
+  title: 'See what a repository needs',
+  description:
+    'What a fresh checkout seems to need, by the lockfiles, the .env files and the .signalbox.yaml of the repository now, and is not registered yet. It has no effect until a person says so with repo_update.',
+  input: z.strictObject({ repo_id: RepoId }),
+  output: z.strictObject({ proposed: ProposalView.nullable(), message: z.string() }),
+  example: { repo_id: 'web-shop' },
+  impact: 'read',
+  profile: 'viewer',
+  async look(ctx, { repo_id }) {
+    const row = await projectStore(ctx.view).repo(repo_id)
+    const facts = row && (await ctx.ports.git.inspect(row.path))
+    if (!row || !facts?.head) return gone(row ?? { handle: repo_id, path: 'its path' })
+    const proposed = stillProposed(await proposalAt(ctx.ports.git, facts.top, facts.head), repoView(row))
+    const command = proposed && confirming(row.handle, proposed)
+    const needs = command ? `By ${proposed.because.join(' and ')}, this sets up a fresh checkout: ${command}` : 'Nothing more is proposed.'
+    return { proposed, message: [needs, proposed?.problem].filter(Boolean).join(' ') }
+  },
+})
 
 export const listRepos = defineTool({
   name: 'repo_list',

@@ -19,13 +19,15 @@ const Wanted = z.strictObject({
   setup: text(2_000).nullable().optional().describe('Command that makes a fresh checkout ready, such as npm ci'),
   files: Patterns.optional().describe('Ignored files to copy from your checkout into worktrees, such as .env'),
   check_files: Patterns.optional().describe('The same, into checkouts for checks'),
+  cleanup: text(2_000).nullable().optional().describe('Command that runs before a worktree is removed, and after checks'),
+  dev: text(2_000).nullable().optional().describe('Command that starts the program in a worktree for a preview, such as npm run dev'),
   base_branch: Branch.optional(),
 })
 
 export const updateRepo = defineTool({
   name: 'repo_update',
   title: 'Change a repository',
-  description: 'Change the checks, the setup, the copied files, the base branch or the path of a repository; null takes a command away.',
+  description: 'Change the commands, the copied files, the base branch or the path of a repository; null takes a command away.',
   input: Wanted,
   output: z.strictObject({ repo: RepoView, message: z.string() }),
   example: { repo_id: 'web-shop', checks: 'npm test' },
@@ -53,7 +55,7 @@ export const updateRepo = defineTool({
       ),
     ) as Partial<RepoRow>
     if (!Object.keys(given).length)
-      return refuse('INVALID_INPUT', 'Nothing to change: give checks, setup, files, check_files, base_branch or path.')
+      return refuse('INVALID_INPUT', 'Nothing to change: give checks, setup, cleanup, dev, files, check_files, base_branch or path.')
     const path = fields.path !== undefined && facts ? facts.top : before.path
     const known = path === before.path ? undefined : await store.repoAt(path)
     if (known) return alreadyThere(known)

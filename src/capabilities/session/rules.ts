@@ -6,6 +6,7 @@ import type { Tx } from '../../kernel/storage.ts'
 import type { RunContext } from '../../kernel/tool.ts'
 import { fromJson } from '../../kernel/unreadable.ts'
 import { endToken } from '../agent/index.ts'
+import { shellWord } from '../shell-word.ts'
 import { handleOf, type TaskRow } from '../task/index.ts'
 import { closeSession } from './effects.ts'
 import { type SessionState, type SessionView, sessionClosed, sessionClosing } from './schema.ts'
@@ -105,9 +106,4 @@ export function sessionView(row: SessionRow): z.output<typeof SessionView> {
     opened_at: iso(row.opened_at),
     closed_at: isoOrNull(row.closed_at),
   }
-}
-
-/** To be pasted into a shell by a person. */
-function shellWord(word: string): string {
-  return /^[A-Za-z0-9_./:=@%+-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
 }

@@ -85,11 +85,63 @@ describe('what is proposed', () => {
         setup: 'npm ci && python3 -m venv .venv && .venv/bin/pip install -r requirements.txt',
         because: ['package-lock.json', 'requirements.txt'],
       },
-      message: expect.stringContaining('signalbox repo update shop --setup "npm ci && '),
+      message: expect.stringContaining("signalbox repo update shop --setup 'npm ci && "),
     })
     await ground.app.owner.call('repo_update', { repo_id: added.repo_id, setup: 'npm ci' })
     const { repos } = await ground.app.owner.call('repo_list', {})
     expect(repos.find(({ id }: { id: string }) => id === added.repo_id)).toMatchObject({ setup: 'npm ci' })
+  })
+
+  test('[SU15] is also what its .signalbox.yaml says, and the .env files beside it; what is registered is not proposed again', async () => {
+    const ground = await Ground.open()
+    const path = join(ground.app.folder, 'shop')
+    mkdirSync(path)
+    ground.git(path, 'init', '-q', '-b', 'main')
+    writeFileSync(join(path, '.gitignore'), '.env*\n')
+    for (const name of ['.env', '.env.local', 'pnpm-lock.yaml']) writeFileSync(join(path, name), 'A=1\n')
+    ground.commit(path, '.signalbox.yaml', 'checks: npm test\ncleanup: dropdb "$SIGNALBOX_NAME"\ndev: npm run dev\n')
+    const added = await ground.app.owner.call('repo_add', { path, project_id: await ground.app.project(), checks: 'make' })
+    const setup = 'pnpm install --frozen-lockfile --package-import-method=clone-or-copy'
+    const files = ['.env', '.env.local']
+    expect(added.proposed).toEqual({
+      checks: null,
+      setup,
+      cleanup: 'dropdb "$SIGNALBOX_NAME"',
+      dev: 'npm run dev',
+      files,
+      check_files: [],
+      because: ['.signalbox.yaml', 'pnpm-lock.yaml', ...files],
+      problem: null,
+    })
+    expect(added.message).toContain(
+      `signalbox repo update shop --setup '${setup}' --cleanup 'dropdb "$SIGNALBOX_NAME"' --dev 'npm run dev' --files .env,.env.local`,
+    )
+    expect(added.repo).toMatchObject({ setup: null, cleanup: null, dev: null, files: [] })
+    await ground.app.owner.call('repo_update', { repo_id: 'shop', setup, cleanup: 'true', dev: 'npm run dev' })
+    expect((await ground.app.owner.call('repo_propose', { repo_id: 'shop' })).proposed).toMatchObject({ setup: null, dev: null, files })
+    await ground.app.owner.call('repo_update', { repo_id: 'shop', files })
+    expect(await ground.app.owner.call('repo_propose', { repo_id: 'shop' })).toEqual({
+      proposed: null,
+      message: 'Nothing more is proposed.',
+    })
+  })
+
+  test.each([
+    ['setup: [npm, ci]', 'line 1: setup: '],
+    ['checks: npm test\nsetp: npm ci', 'line 2: "setp" is not known. Known: checks, setup, cleanup, dev, files, check_files.'],
+    ['checks: npm test\nsetup: "npm ci', 'line 2: '],
+    ['checks: &a npm test\nsetup: *a', 'line 1: "an alias" is not known.'],
+    ['setup: "npm ci \\u202e# mp"', 'line 1: setup: must be one line of visible characters.'],
+    ['files: [../../.ssh/id_rsa]', 'line 1: files: must be a path or a pattern below the top of the repository.'],
+    ['- npm ci', 'line 1: it has to hold "name: value" lines.'],
+    [`setup: ${'x'.repeat(70_000)}`, ' is not a text file of at most 64 KB.'],
+  ])('[SU15] a file that cannot be read proposes nothing and says where it is wrong: %#', async (text, problem) => {
+    const ground = await Ground.open()
+    ground.commit(ground.top, 'package-lock.json', '{}')
+    ground.commit(ground.top, '.signalbox.yaml', text)
+    const { proposed } = await ground.app.owner.call('repo_propose', { repo_id: ground.repo })
+    expect(proposed).toMatchObject({ checks: null, setup: 'npm ci', files: [], because: ['package-lock.json'] })
+    expect(proposed.problem).toContain(`.signalbox.yaml${problem.startsWith('line') ? ', ' : ''}${problem}`)
   })
 })
 
@@ -203,7 +255,7 @@ describe('the setup of a checkout for checks', () => {
     const work = await ground.handedIn('one.txt')
     await ground.approve(work)
     expect((await ground.line()).held).toContain(
-      'A fresh checkout has no packages, and web has no setup; package-lock.json suggests one: signalbox repo update web --setup "npm ci", then let the line go on:',
+      "A fresh checkout has nothing that git does not carry, and web has no setup. By package-lock.json, this sets it up: signalbox repo update web --setup 'npm ci', then let the line go on:",
     )
   })
 })

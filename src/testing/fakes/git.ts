@@ -290,6 +290,17 @@ export class FakeGit implements Git {
     return { ignored: [], untracked: [...new Set(untracked.map((file) => topName(file)))], changed }
   }
 
+  async textOf(repo: string, commit: string, path: string, mostBytes: number) {
+    this.#open(repo)
+    const text = this.repo.filesOf(this.#commit(checkCommit(commit)))[path]
+    return text === undefined || Buffer.byteLength(text) > mostBytes ? undefined : text
+  }
+
+  async ignoredIn(repo: string) {
+    this.#open(repo)
+    return []
+  }
+
   async topOf(repo: string, commit: string) {
     this.#open(repo)
     return [...new Set(Object.keys(this.repo.filesOf(this.#commit(checkCommit(commit)))).map(topName))].sort()

@@ -37,7 +37,7 @@ export function AddRepo({ project, open, onClose }: Props) {
       else onClose()
     },
   })
-  const save = handleSubmit(({ path, base_branch, checks, setup, files, check_files }) =>
+  const save = handleSubmit(({ path, base_branch, checks, setup, files, check_files, cleanup, dev }) =>
     add.mutate({
       project_id: project.id,
       path: path.trim(),
@@ -46,6 +46,8 @@ export function AddRepo({ project, open, onClose }: Props) {
       setup: setup.trim() || undefined,
       files: patternsIn(files),
       check_files: patternsIn(check_files),
+      cleanup: cleanup.trim() || undefined,
+      dev: dev.trim() || undefined,
     }),
   )
   if (added?.proposed) return <Proposed added={added} open={open} onClose={close} />
@@ -79,20 +81,45 @@ export function AddRepo({ project, open, onClose }: Props) {
 
 /** What its files suggest holds only when a person says so. */
 function Proposed({ added, open, onClose }: { added: Added; open: boolean; onClose(): void }) {
-  const { setup, because } = added.proposed as NonNullable<Added['proposed']>
-  const { register, handleSubmit } = useForm({ defaultValues: { setup } })
+  const proposed = added.proposed as NonNullable<Added['proposed']>
+  const { checks, setup, files, check_files, cleanup, dev, because, problem } = proposed
+  const suggested = {
+    checks: checks ?? '',
+    setup: setup ?? '',
+    files: files.join(', '),
+    check_files: check_files.join(', '),
+    cleanup: cleanup ?? '',
+    dev: dev ?? '',
+  }
+  const isShown = (name: keyof typeof suggested) => suggested[name] !== ''
+  const { register, handleSubmit } = useForm({ defaultValues: suggested })
   const update = useAction('repo_update', { quiet: true, said: ({ message }) => visible(message), onSuccess: onClose })
-  const save = handleSubmit((fields) => update.mutate({ repo_id: added.repo_id, setup: fields.setup.trim() || null }))
+  const save = handleSubmit((fields) => {
+    const command = (name: 'checks' | 'setup' | 'cleanup' | 'dev') => (isShown(name) ? fields[name].trim() || null : undefined)
+    const patterns = (name: 'files' | 'check_files') => (isShown(name) ? patternsIn(fields[name]) : undefined)
+    update.mutate({
+      repo_id: added.repo_id,
+      checks: command('checks'),
+      setup: command('setup'),
+      cleanup: command('cleanup'),
+      dev: command('dev'),
+      files: patterns('files'),
+      check_files: patterns('check_files'),
+    })
+  })
   return (
     <Dialog open={open} onClose={onClose} title={`Set up ${visible(added.handle)}`}>
       <form className="form" onSubmit={save}>
-        <TextField
-          label="Setup"
-          help={`A fresh checkout has no packages. ${visible(because.join(' and '))} suggests this command; it runs in every new worktree before its agent begins, and before checks.`}
-          autoFocus
-          {...register('setup')}
-        />
-        <FormEnd error={update.error} busy={update.isPending} submit="Use it" onCancel={onClose} />
+        {because.length > 0 && (
+          <p>
+            A fresh checkout has nothing that git does not carry. {visible(because.join(' and '))} suggests this; empty a field to leave it
+            out.
+          </p>
+        )}
+        {problem && <p className="error">{visible(problem)}</p>}
+        {isShown('checks') && <TextField label="Checks" help="A command that must pass before work lands." {...register('checks')} />}
+        <SetupFields register={register as unknown as UseFormRegister<SetupFieldValues>} only={isShown} />
+        <FormEnd error={update.error} busy={update.isPending} submit={because.length ? 'Use it' : 'Close'} onCancel={onClose} />
       </form>
     </Dialog>
   )

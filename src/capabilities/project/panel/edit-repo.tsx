@@ -30,7 +30,7 @@ export function EditRepo({ repo }: { repo: Repo }) {
 }
 
 function Form({ repo, onClose }: { repo: Repo; onClose(): void }) {
-  const { path, base_branch, checks, setup, files, check_files } = repo
+  const { path, base_branch, checks, setup, files, check_files, cleanup, dev } = repo
   const before: Fields = {
     path,
     base_branch,
@@ -38,12 +38,14 @@ function Form({ repo, onClose }: { repo: Repo; onClose(): void }) {
     setup: setup ?? '',
     files: files.join(', '),
     check_files: check_files.join(', '),
+    cleanup: cleanup ?? '',
+    dev: dev ?? '',
   }
   const { register, handleSubmit, formState } = useForm<Fields>({ defaultValues: before })
   const update = useAction('repo_update', { quiet: true, said: ({ message }) => visible(message), onSuccess: onClose })
   const save = handleSubmit((fields) => {
     const changed = (name: keyof Fields) => (fields[name].trim() === before[name] ? undefined : fields[name].trim())
-    const command = (name: 'checks' | 'setup') => (changed(name) === '' ? null : changed(name))
+    const command = (name: 'checks' | 'setup' | 'cleanup' | 'dev') => (changed(name) === '' ? null : changed(name))
     const patterns = (name: 'files' | 'check_files') => (changed(name) === undefined ? undefined : patternsIn(fields[name]))
     update.mutate({
       repo_id: repo.id,
@@ -53,6 +55,8 @@ function Form({ repo, onClose }: { repo: Repo; onClose(): void }) {
       setup: command('setup'),
       files: patterns('files'),
       check_files: patterns('check_files'),
+      cleanup: command('cleanup'),
+      dev: command('dev'),
     })
   })
   return (
