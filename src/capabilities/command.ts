@@ -1,7 +1,9 @@
 import { now } from '../kernel/clock.ts'
 import type { EffectContext } from '../kernel/effect.ts'
-import type { Exit } from '../ports/runner.ts'
-import '../ports/runner.ts'
+import { within } from '../kernel/patience.ts'
+import { redactText } from '../kernel/redact.ts'
+import type { Ports } from '../kernel/tool.ts'
+import type { Exit, Frame } from '../ports/runner.ts'
 
 /** A command of a repository's registration, run in a checkout of it. */
 export interface Command {
@@ -49,7 +51,7 @@ export async function runCommand(ctx: EffectContext, command: Command): Promise<
   const limit = await limitMs(ctx, command)
   const endedEarly = exit.reason === 'wall_clock' && limit > begun.limit_ms
   if (exit.reason === 'stopped' || endedEarly) return 'stale'
-  return { green: exit.reason === 'exited' && exit.code === 0, how: howItEnded(exit, limit), log: log.toString('utf8') }
+  return { green: exit.reason === 'exited' && exit.code === 0, how: howItEnded(exit, limit), log: textOf(log) }
 }
 
 /** What it was begun with, perhaps by a daemon before this one. */
@@ -107,8 +109,7 @@ async function untilItsEnd(ctx: EffectContext, command: Command, begun: Begun): 
     trying(look)
     let log = Buffer.alloc(0)
     for await (const { frames, exit } of runner.follow(name, 0, AbortSignal.any([ctx.signal, failed.signal]))) {
-      const printed = frames.filter(({ stream }) => stream !== 'in').map(({ bytes }) => bytes)
-      log = Buffer.concat([log, ...printed]).subarray(-LOG_BYTES)
+      log = lastOf(log, frames)
       if (exit) return { exit, log }
     }
     throw failed.signal.reason ?? new Error(`${name} was not followed to its end.`)
@@ -128,6 +129,41 @@ function howItEnded(exit: Exit, limit: number): string {
   if (exit.reason === 'wall_clock') return `was not over after ${limit / MINUTE_MS} minutes`
   if (exit.reason === 'exited') return `ended with ${exit.code ?? exit.signal}`
   return `could not go on: ${exit.detail}`
+}
+
+export interface Log {
+  log: string
+  /** Where it ends: what is asked for after that waits for more. */
+  mark: number
+}
+
+/** What a process has printed last. After the mark of an earlier answer it waits, so long at most, until there is more. */
+export async function logOf(
+  { ports: { runner }, signal }: { ports: Ports; signal: AbortSignal },
+  name: string,
+  { after, waitMs }: { after?: number | undefined; waitMs: number },
+): Promise<Log> {
+  if (after !== undefined && (await runner.look(name)).state === 'running')
+    await within(waitMs, signal, async (either) => {
+      for await (const _ of runner.follow(name, after, either)) return
+    })
+  let log = Buffer.alloc(0)
+  let mark = 0
+  for (let batch = await runner.printed(name, 0); batch.frames.length > 0; batch = await runner.printed(name, mark)) {
+    log = lastOf(log, batch.frames)
+    mark = batch.offset
+  }
+  return { log: textOf(log), mark }
+}
+
+export function lastOf(log: Buffer<ArrayBuffer>, frames: Frame[]): Buffer<ArrayBuffer> {
+  const printed = frames.filter(({ stream }) => stream !== 'in').map(({ bytes }) => bytes)
+  return Buffer.concat([log, ...printed]).subarray(-LOG_BYTES)
+}
+
+/** Without what is hidden, and without the half of a character that its beginning may be. */
+export function textOf(log: Buffer): string {
+  return redactText(log.toString('utf8').replace(/^\ufffd+/, ''))
 }
 
 /** What nobody asks about any more would go on in the folder of the next. */

@@ -11,11 +11,11 @@ import { beginLine, handedInOf, lineHeadOf, linesOfRepo, merge, reviewAttention,
 import { belongings, project } from './project/index.ts'
 import { askForReviewers, closePr, pullRequestOf, review } from './review/index.ts'
 import { openSession, session, sessionAttention, terminalOf } from './session/index.ts'
-import { setup, setupAttention } from './setup/index.ts'
+import { cleanUpWork, setup, setupAttention } from './setup/index.ts'
 import { system } from './system/index.ts'
 import { askForAttention, askForEpics, task, tasksOfProject, whenTaskEnds } from './task/index.ts'
 import { transcript } from './transcript/index.ts'
-import { askForHandedIn, askForLines, askForPullRequests, inUse, work, workInRepo } from './work/index.ts'
+import { askForHandedIn, askForLines, askForPullRequests, beforeRemoval, inUse, work, workInRepo } from './work/index.ts'
 
 /** THE registry: one line per capability. Order matters only for migrations that refer to an earlier one's tables. */
 const all = [
@@ -49,6 +49,7 @@ askForLines({ headOf: lineHeadOf, begin: beginLine })
 askForHandedIn(handedInOf)
 askForReviewers(reviewerFacts)
 inUse.push(livingRun, openSession)
+beforeRemoval.push(cleanUpWork)
 belongings.push(epicsOf, tasksOfProject, workInRepo, linesOfRepo)
 whenTaskEnds.push(
   (ctx, task) => closePr(ctx, task, task.closed_reason ?? 'Its task is gone.'),

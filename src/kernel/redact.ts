@@ -9,8 +9,24 @@ const SECRET_TEXT =
 
 export const REDACTED = '[redacted]'
 
+/** What a person keeps in files that git ignores: known to this process alone, and nowhere written down. */
+const toHide = new Set<string>()
+let hiddenText: RegExp | undefined
+const MOST_HIDDEN = 2_000
+
+/** From now on these are replaced wherever they stand. */
+export function hide(secrets: Iterable<string>): void {
+  const before = toHide.size
+  for (const secret of secrets) if (toHide.size < MOST_HIDDEN) toHide.add(secret)
+  if (toHide.size === before) return
+  // The longest first: one may begin like another.
+  const words = [...toHide].sort((a, b) => b.length - a.length).map((word) => word.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'))
+  hiddenText = new RegExp(words.join('|'), 'g')
+}
+
 export function redactText(text: string): string {
-  return text.replace(SECRET_TEXT, REDACTED)
+  const known = text.replace(SECRET_TEXT, REDACTED)
+  return hiddenText ? known.replace(hiddenText, REDACTED) : known
 }
 
 /** Of a terminal so wide: a secret that goes on in the next line is one too. */

@@ -259,6 +259,8 @@ export interface Git {
   textOf(repo: string, commit: string, path: string, mostBytes: number): Promise<string | undefined>
   /** Files in the person's checkout that git ignores and that match one of the patterns, as git matches paths. */
   ignoredIn(repo: string, patterns: string[], most: number): Promise<string[]>
+  /** What such files say, each of at most so many bytes. */
+  ignoredTexts(repo: string, patterns: string[], mostBytes: number): Promise<string[]>
   /** All files that a commit has, each by its content and its mode. */
   filesOf(repo: string, commit: string): Promise<{ path: string; id: string }[]>
   /** What is in a checkout and in no commit: folders of which git ignores all as one, what it would add, and what differs. */

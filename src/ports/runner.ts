@@ -17,6 +17,8 @@ export interface Runner {
    * for a run that was not started.
    */
   follow(run: string, from: number, signal: AbortSignal): AsyncIterable<Batch>
+  /** What is there to read from that offset on, without waiting for more. Nothing of a run that was not started. */
+  printed(run: string, from: number): Promise<Batch>
   /** False when the run is not there, has ended or takes no input. The same `seq` twice is one input. */
   send(run: string, input: Input): Promise<boolean>
   /**

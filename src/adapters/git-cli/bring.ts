@@ -1,5 +1,6 @@
-import { constants } from 'node:fs'
-import { mkdir, open, realpath, writeFile } from 'node:fs/promises'
+import { isUtf8 } from 'node:buffer'
+import { constants, type Stats } from 'node:fs'
+import { type FileHandle, mkdir, open, realpath, writeFile } from 'node:fs/promises'
 import { dirname, join, relative, sep } from 'node:path'
 import { GitRefusal } from '../../ports/git.ts'
 import { type At, LONG_MS } from './run.ts'
@@ -35,12 +36,7 @@ export async function ignored(at: At, patterns: string[]): Promise<string[]> {
 
 /** Copied now, or before. Not through a link: agents can write to the person's checkout, and it would lead to what is hidden from them. */
 async function isThere(from: string, to: string, path: string): Promise<boolean> {
-  const source = join(from, path)
-  if (!(await isWithin(from, dirname(source)))) return false
-  const handle = await open(source, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(() => undefined)
-  try {
-    const kind = await handle?.stat()
-    if (!handle || !kind?.isFile()) return false
+  return reading(from, path, async (handle, kind) => {
     if (kind.size > MOST_BYTES)
       throw new GitRefusal('invalid', `${path} has ${kind.size} bytes; files of at most ${MOST_BYTES} are copied.`)
     const target = join(to, path)
@@ -51,6 +47,29 @@ async function isThere(from: string, to: string, path: string): Promise<boolean>
       if (error.code !== 'EEXIST') throw error
     })
     return true
+  })
+}
+
+/** What the person's files say, as far as they are text. */
+export async function textsOf(at: At, patterns: string[], mostBytes: number): Promise<string[]> {
+  const texts: string[] = []
+  for (const path of (await ignored(at, patterns)).slice(0, MOST_FILES))
+    await reading(at.cwd, path, async (handle, { size }) => {
+      const bytes = size <= mostBytes ? await handle.readFile() : Buffer.alloc(0)
+      if (isUtf8(bytes)) texts.push(bytes.toString('utf8'))
+      return true
+    })
+  return texts
+}
+
+/** False when it is no file, or is reached by a link. */
+async function reading(top: string, path: string, read: (handle: FileHandle, kind: Stats) => Promise<boolean>): Promise<boolean> {
+  const source = join(top, path)
+  if (!(await isWithin(top, dirname(source)))) return false
+  const handle = await open(source, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(() => undefined)
+  try {
+    const kind = await handle?.stat()
+    return handle !== undefined && kind?.isFile() === true && (await read(handle, kind))
   } finally {
     await handle?.close()
   }

@@ -3,7 +3,7 @@ import { realpathSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { type Git, GitRefusal, type Place } from '../../ports/git.ts'
-import { bring, ignored } from './bring.ts'
+import { bring, ignored, textsOf } from './bring.ts'
 import { deliver } from './deliver.ts'
 import { diffOfCommit, diffOfPlace } from './diff.ts'
 import { type Exec, execHere } from './exec.ts'
@@ -151,6 +151,10 @@ export function createGit({
     ignoredIn: async (path, patterns, most) => {
       const repo = await openRepo(open, path)
       return (await ignored(await repo.checkout(repo.cwd, repo.gitDir), patterns)).slice(0, most)
+    },
+    ignoredTexts: async (path, patterns, mostBytes) => {
+      const repo = await openRepo(open, path)
+      return textsOf(await repo.checkout(repo.cwd, repo.gitDir), patterns, mostBytes)
     },
     topOf: async (path, commit) => {
       const repo = await openRepo(open, path)

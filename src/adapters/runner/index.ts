@@ -67,6 +67,7 @@ export function createRunner(options: RunnerOptions): Runner {
       ),
     look: async (run) => lookAt(at(run)),
     follow: (run, from, signal) => follow(at(run), from, signal),
+    printed: (run, from) => printed(at(run), from),
     send: (run, input) => send(at(run), input),
     stop: (run, why, graceMs) => stop(at(run), why, graceMs),
     forget: (run) => forget(at(run)),
@@ -127,6 +128,15 @@ async function* follow(place: Place, from: number, signal: AbortSignal): AsyncGe
       }
       if (exit) yield { frames: [], offset, exit }
     }
+  } finally {
+    await spool?.close()
+  }
+}
+
+async function printed({ folder }: Place, from: number): Promise<Batch> {
+  const spool = await open(join(folder, SPOOL)).catch(() => undefined)
+  try {
+    return await read(spool, from)
   } finally {
     await spool?.close()
   }

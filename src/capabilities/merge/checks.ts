@@ -1,7 +1,7 @@
 import type { EffectContext } from '../../kernel/effect.ts'
 import { type CommandEnd, endCommands, runCommand } from '../command.ts'
 import type { RepoRow } from '../project/index.ts'
-import { SETUP_LIMIT, setupFailed, withPackages } from '../setup/index.ts'
+import { clean, hideSecretsOf, SETUP_LIMIT, setupFailed, withPackages } from '../setup/index.ts'
 import { mergeWithdrawn } from './schema.ts'
 
 export interface Verdict {
@@ -22,7 +22,7 @@ export interface Check {
   hasLanded: boolean
   /** A fresh checkout of it; asked for only when it begins now. */
   checkout(): Promise<string>
-  repo: Pick<RepoRow, 'path' | 'setup' | 'check_files'>
+  repo: RepoRow
   /** Its own ports and name. */
   env: Record<string, string>
   /** Whether anybody still asks what these commands say about this tree. */
@@ -35,11 +35,29 @@ export interface Commands {
 }
 
 const LIMIT = 'merge.checks_minutes'
+/** In the folder of a check that was begun: where. */
+const CHECKOUT = 'checkout'
 /** After any of these a check may be unwanted. */
 const MAY_END = [mergeWithdrawn.type, 'repo.updated', 'task.moved', 'task.deleted']
 
 /** The registration says what is run, never the branch: work must not choose what it is checked by. */
-export async function runChecks(
+export async function runChecks(ctx: EffectContext, check: Check): Promise<Verdict | 'stale'> {
+  const verdict = await judge(ctx, check)
+  await cleanUp(ctx, check)
+  return verdict
+}
+
+/** Also after checks that nobody wants any more. A cleanup that fails is told, and says nothing of the work. */
+async function cleanUp(ctx: EffectContext, { name, repo, env }: Check): Promise<void> {
+  const { cleanup: command, id: repo_id } = repo
+  const path = command === null ? '' : await ctx.ports.runner.keep(name, CHECKOUT, () => '')
+  if (command === null || path === '') return
+  const failure = await clean(ctx, { name: cleanupOf(name), command, path, repo: repo.path, env })
+  if (failure) await ctx.report('setup_cleaned', { repo_id, work_id: null, command, failure, request: name })
+  await ctx.ports.runner.forget(cleanupOf(name))
+}
+
+async function judge(
   ctx: EffectContext,
   { name, command, commit, hasLanded, checkout, repo, env, isWanted }: Check,
 ): Promise<Verdict | 'stale'> {
@@ -48,8 +66,10 @@ export async function runChecks(
   let notReady: CommandEnd | 'stale' | undefined
   const cwd = async () => {
     // One that a daemon before this one began may still be at work there.
-    await endCommands(ctx, [setupOf(name)])
+    await endCommands(ctx, [setupOf(name), cleanupOf(name)])
     const path = await checkout()
+    await ctx.ports.runner.keep(name, CHECKOUT, () => path)
+    await hideSecretsOf(ctx.ports, repo)
     const brought = await ctx.ports.git.bring(repo.path, path, JSON.parse(repo.check_files) as string[])
     if (setup === null) return path
     const make = () => runCommand(ctx, { ...common, name: setupOf(name), command: setup, cwd: async () => path, limit: SETUP_LIMIT })
@@ -78,10 +98,14 @@ function setupOf(name: string): string {
   return `setup-${name}`
 }
 
+function cleanupOf(name: string): string {
+  return `cleanup-${name}`
+}
+
 /** Checks that nobody asks about any more would go on in the folder of the next. */
 export function endChecks(ctx: EffectContext, names: string[]): Promise<void> {
   return endCommands(
     ctx,
-    names.flatMap((name) => [name, setupOf(name)]),
+    names.flatMap((name) => [name, setupOf(name), cleanupOf(name)]),
   )
 }

@@ -262,7 +262,7 @@ class Passage {
         lineHolder(this.#repo.id, scratchOf(this.#line.target)),
         `${this.#repo.handle}-checks-${scratchOf(this.#line.target).slice(-6)}`,
       )
-      const repo = { path: this.#line.repo, setup, check_files: this.#repo.check_files }
+      const repo = { ...this.#repo, path: this.#line.repo, setup }
       verdict = await runChecks(this.#ctx, { name, command: checks, commit, hasLanded, checkout, repo, env, isWanted })
       if (verdict === 'stale' || verdict.green) break
     }

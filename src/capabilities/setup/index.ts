@@ -1,21 +1,25 @@
 import { z } from 'zod'
 import { defineCapability, JSON_TEXT, setting } from '../../kernel/capability.ts'
-import { LIMIT, makeSetup } from './make.ts'
+import { get } from './get.ts'
+import { makeSetup } from './make.ts'
 import { migrations } from './migrations.ts'
 import { forgetKept, KEEP_GB } from './packages.ts'
 import { ENVIRONMENT, EnvironmentLine, FIRST_PORT, LAST_PORT, leasePorts, PORTS_EACH } from './ports.ts'
-import { KEPT, SETUP_STATES, setupEnded, setupStarted } from './schema.ts'
-import { begin, ended, forget, kept } from './tools.ts'
+import { LIMIT } from './rules.ts'
+import { KEPT, SETUP_STATES, setupCleaned, setupEnded, setupStarted } from './schema.ts'
+import { begin, cleaned, ended, forget, kept, undone } from './tools.ts'
+import { secretsWatcher } from './watch.ts'
 
 export const setup = defineCapability({
   name: 'setup',
-  tools: [kept, forget, begin, ended, leasePorts],
+  tools: [get, kept, forget, begin, ended, undone, cleaned, leasePorts],
   migrations,
   values: { setups: { state: SETUP_STATES, kept: KEPT, waiting: JSON_TEXT } },
-  events: [setupStarted, setupEnded],
+  events: [setupStarted, setupEnded, setupCleaned],
   effects: [makeSetup, forgetKept],
+  reactors: [secretsWatcher],
   settings: {
-    [LIMIT]: setting(z.number().min(0.01).max(1_440), 15, 'How long the setup of a checkout may take, in minutes'),
+    [LIMIT]: setting(z.number().min(0.01).max(1_440), 15, 'How long the setup of a checkout may take, and its cleanup, in minutes'),
     [ENVIRONMENT]: setting(
       z.array(EnvironmentLine).max(50),
       ['SIGNALBOX_PORT_BASE={port}', 'PORT={port}', 'SIGNALBOX_NAME={name}', 'COMPOSE_PROJECT_NAME={name}'],
@@ -28,6 +32,9 @@ export const setup = defineCapability({
 })
 
 export { setupAttention } from './attention.ts'
-export { LIMIT as SETUP_LIMIT, makeReady, setupFailed } from './make.ts'
+export { clean, cleanUpWork } from './cleanup.ts'
+export { makeReady } from './make.ts'
 export { withPackages } from './packages.ts'
 export { environmentOf, environmentOfWork, lineHolder, portsOf } from './ports.ts'
+export { LIMIT as SETUP_LIMIT, setupFailed } from './rules.ts'
+export { hideSecretsOf } from './secrets.ts'

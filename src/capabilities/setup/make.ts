@@ -7,6 +7,8 @@ import { taskStore } from '../task/index.ts'
 import { type WorkRow, workStore } from '../work/index.ts'
 import { withPackages } from './packages.ts'
 import { environmentOfWork } from './ports.ts'
+import { LIMIT, setupFailed } from './rules.ts'
+import { hideSecretsOf } from './secrets.ts'
 import { type SetupRow, setupStore } from './store.ts'
 
 /** Daemons that are killed in the middle of it do not count. */
@@ -15,8 +17,6 @@ const ATTEMPTS = 100
 const REFUSALS = 4
 /** A setup that cannot be run so often will not be: nobody waits for it for ever. */
 const FAILURES = 6
-export const LIMIT = 'setup.minutes'
-const SHOWN_LINES = 20
 
 export const queueOf = (host: string, repo: string) => `setup:${host}:${repo}`
 
@@ -100,6 +100,7 @@ function gaveUp(ctx: EffectContext, error: Error) {
 }
 
 async function setUp(ctx: EffectContext, row: SetupRow, repo: RepoRow) {
+  await hideSecretsOf(ctx.ports, repo)
   let brought: string[]
   try {
     brought = await ctx.ports.git.bring(repo.path, row.path, JSON.parse(repo.files) as string[])
@@ -140,10 +141,4 @@ async function setUp(ctx: EffectContext, row: SetupRow, repo: RepoRow) {
   if (ended === 'stale') return failed('The setup was ended: nobody waits for it any more, or it was changed.')
   if (ended.green) return { state: 'ready' as const, how, reason: null, log: ended.log }
   return failed(setupFailed(setup, ended), ended.log)
-}
-
-/** With its last lines: whoever reads it wants to know why, not only that. */
-export function setupFailed(command: string, { how, log }: { how: string; log: string }): string {
-  const lines = log.trimEnd().split('\n').slice(-SHOWN_LINES).join('\n')
-  return `Setup failed: \`${command}\` ${how}.${lines ? `\n${lines}` : ''}`.slice(0, 4_000)
 }

@@ -102,7 +102,11 @@ function filled(line: string, { port, name }: Pick<LeaseRow, 'port' | 'name'>): 
 }
 
 /** In words, for whoever works there. */
-export async function portsOf(view: Tx, { id }: WorkRow): Promise<string | undefined> {
-  const lease = await leases(view).selectFrom('port_leases').selectAll().where('holder', '=', id).executeTakeFirst()
+export async function portsOf(view: Tx, work: WorkRow): Promise<string | undefined> {
+  const lease = await leaseOf(view, work)
   return lease && `${lease.port} to ${lease.port + lease.ports - 1}`
+}
+
+export function leaseOf(view: Tx, { id }: WorkRow): Promise<LeaseRow | undefined> {
+  return leases(view).selectFrom('port_leases').selectAll().where('holder', '=', id).executeTakeFirst()
 }

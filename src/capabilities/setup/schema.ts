@@ -25,6 +25,10 @@ export type KeptUse = (typeof KEPT)[number]
 
 const About = z.strictObject({ handle: z.string(), work_id: z.string(), command: z.string().nullable() })
 
+export const setupCleaned = defineEvent(
+  'setup.cleaned',
+  z.strictObject({ handle: z.string(), work_id: z.string().nullable(), command: z.string(), failure: z.string().nullable() }),
+)
 export const setupStarted = defineEvent('setup.started', About)
 export const setupEnded = defineEvent(
   'setup.ended',

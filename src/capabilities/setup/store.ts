@@ -47,10 +47,27 @@ export function setupStore(tx: Tx) {
         .orderBy('id', 'desc')
         .limit(1)
         .executeTakeFirst(),
+    /** Of whichever checkout. */
+    newest: (work: string) =>
+      db
+        .selectFrom('setups')
+        .selectAll()
+        .where('work_id', '=', work)
+        .orderBy('created_at', 'desc')
+        .orderBy('id', 'desc')
+        .limit(1)
+        .executeTakeFirst(),
     running: (tasks: string[]) =>
       tasks.length
         ? db.selectFrom('setups').selectAll().where('state', '=', 'running').where('task_id', 'in', tasks).orderBy('id').execute()
         : Promise.resolve([]),
+    undo: (work: string, reason: string) =>
+      db
+        .updateTable('setups')
+        .set({ state: 'failed', reason, asked_by: '' })
+        .where('work_id', '=', work)
+        .where('state', '=', 'ready')
+        .execute(),
     insert: (row: SetupRow) => db.insertInto('setups').values(row).execute(),
     update: (id: string, changes: Partial<SetupRow>) => db.updateTable('setups').set(changes).where('id', '=', id).execute(),
   }

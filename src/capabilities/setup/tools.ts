@@ -9,7 +9,7 @@ import { handleOf, taskStore } from '../task/index.ts'
 import { workStore } from '../work/index.ts'
 import { makeSetup, queueOf } from './make.ts'
 import { forgetKept, KEEP_GB } from './packages.ts'
-import { KEPT, setupEnded, setupStarted } from './schema.ts'
+import { KEPT, setupCleaned, setupEnded, setupStarted } from './schema.ts'
 import { setupStore } from './store.ts'
 
 const internal = { impact: 'write', profile: 'maintainer', internal: true, output: z.strictObject({}) } as const
@@ -102,6 +102,42 @@ export const ended = defineTool({
     const about = { subject: row.id, project: row.project_id, task: row.task_id }
     ctx.emit(setupEnded(about, { handle: handleOf(task), work_id: row.work_id, command: row.command, state, how, reason }))
     for (const next of JSON.parse(row.waiting) as string[]) ctx.enqueue(JSON.parse(next) as NewEffect)
+    return {}
+  },
+})
+
+export const undone = defineTool({
+  ...internal,
+  name: 'setup_undone',
+  title: 'A worktree is being cleaned up',
+  description: 'Whoever begins there after this sets it up anew.',
+  input: z.strictObject({ work_id: z.string(), request: z.string() }),
+  async run(ctx, { work_id }) {
+    await takeTurn(ctx.tx, `setup:${work_id}`)
+    await setupStore(ctx.tx).undo(work_id, 'Its cleanup was run.')
+    return {}
+  },
+})
+
+export const cleaned = defineTool({
+  ...internal,
+  name: 'setup_cleaned',
+  title: 'A checkout was cleaned up',
+  description: 'The worktree of a work, before it is taken away; without one, the checkout of checks.',
+  input: z.strictObject({
+    repo_id: z.string(),
+    work_id: z.string().nullable(),
+    command: z.string(),
+    failure: z.string().nullable(),
+    request: z.string(),
+  }),
+  async run(ctx, { repo_id, work_id, command, failure }) {
+    const repo = await projectStore(ctx.tx).repo(repo_id)
+    if (!repo) throw refuse('RESOURCE_NOT_FOUND', `There is no repository "${repo_id}".`)
+    const work = work_id === null ? undefined : await workStore(ctx.tx).find(work_id)
+    const task = work && (await taskStore(ctx.tx).find(work.task_id))
+    const about = { subject: work?.id ?? repo.id, project: repo.project_id, ...(work && { task: work.task_id }) }
+    ctx.emit(setupCleaned(about, { handle: task ? handleOf(task) : repo.handle, work_id, command, failure }))
     return {}
   },
 })

@@ -4,7 +4,7 @@ import type { RunContext } from '../../kernel/tool.ts'
 import { GitRefusal, type NewPlace, type Rescue } from '../../ports/git.ts'
 import { beginLine, landedOn } from './line.ts'
 import { requireHere, workPlan, worktreePath } from './plan.ts'
-import { whoUses } from './rules.ts'
+import { beforeRemoval, whoUses } from './rules.ts'
 import { WorkPlan } from './schema.ts'
 import { type WorkRow, workStore } from './store.ts'
 
@@ -37,13 +37,20 @@ export const removeWork = defineEffect({
   do: (ctx, { plan, request }) =>
     telling(ctx, plan, 'remove', request, async () => {
       const row = await workStore(ctx.view).find(plan.work_id)
-      // Somebody was started in it again while this waited for its turn.
-      const used = row && (await whoUses(ctx.view, row))
-      if (used) throw new GitRefusal('foreign', `${used} It is kept.`)
-      const { rescue } = await ctx.ports.git.remove(placeFor(ctx, plan), plan.name)
+      const place = placeFor(ctx, plan)
+      // Somebody was started in it again while this waited for its turn, or while the rest of it was ended.
+      await requireUnused(ctx, row)
+      for (const end of row ? beforeRemoval : []) await end(ctx, row as WorkRow, place)
+      await requireUnused(ctx, row)
+      const { rescue } = await ctx.ports.git.remove(place, plan.name)
       await ctx.report('work_removed', { work_id: plan.work_id, rescue: told(rescue) })
     }),
 })
+
+async function requireUnused(ctx: EffectContext, row: WorkRow | undefined): Promise<void> {
+  const used = row && (await whoUses(ctx.view, row))
+  if (used) throw new GitRefusal('foreign', `${used} It is kept.`)
+}
 
 /** What is not committed is saved first; the branch stays. */
 export async function takeAway(ctx: RunContext, row: WorkRow): Promise<void> {

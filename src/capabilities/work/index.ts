@@ -52,6 +52,6 @@ export {
   worktreePath,
 } from './plan.ts'
 export { askForPullRequests } from './pull-request.ts'
-export { inUse, type KeepReason, requireFree } from './rules.ts'
+export { beforeRemoval, checkMayReadFiles, inUse, type KeepReason, requireFree } from './rules.ts'
 export { WorkPlan, workFailed, workMade, workRemoved } from './schema.ts'
 export { type WorkRow, workStore } from './store.ts'

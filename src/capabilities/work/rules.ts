@@ -1,6 +1,8 @@
+import type { EffectContext } from '../../kernel/effect.ts'
 import { type Refusal, refuse } from '../../kernel/error.ts'
 import { type Principal, reaches } from '../../kernel/policy.ts'
 import type { Tx } from '../../kernel/storage.ts'
+import type { Place } from '../../ports/git.ts'
 import { handleOf, reviewedBy, type TaskRow, taskStore } from '../task/index.ts'
 import type { WorkRow } from './store.ts'
 
@@ -20,6 +22,11 @@ export type KeepReason = (tx: Tx, row: WorkRow) => Promise<string | undefined>
 
 /** Whoever works in it from outside this capability says so here: nothing of it is changed or taken away meanwhile. */
 export const inUse: KeepReason[] = []
+
+/** Whatever is to end before a worktree is taken away is ended here. It cannot keep the worktree. */
+export type Ending = (ctx: EffectContext, row: WorkRow, place: Place) => Promise<void>
+
+export const beforeRemoval: Ending[] = []
 
 export function reasonToKeep(tx: Tx, row: WorkRow): Promise<string | undefined> {
   return firstReason([...inUse, ofAnOpenTask], tx, row)

@@ -301,6 +301,11 @@ export class FakeGit implements Git {
     return []
   }
 
+  async ignoredTexts(repo: string) {
+    this.#open(repo)
+    return []
+  }
+
   async topOf(repo: string, commit: string) {
     this.#open(repo)
     return [...new Set(Object.keys(this.repo.filesOf(this.#commit(checkCommit(commit)))).map(topName))].sort()

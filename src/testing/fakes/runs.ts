@@ -100,6 +100,11 @@ export class FakeRunner implements Runner {
     }
   }
 
+  async printed(run: string, from: number): Promise<Batch> {
+    const frames = this.runs.get(placeOf('/nowhere', run).run)?.frames.slice(from) ?? []
+    return { frames, offset: from + frames.length }
+  }
+
   async send(run: string, input: Input): Promise<boolean> {
     if ((await this.look(run)).state !== 'running') return false
     const found = this.#run(run)

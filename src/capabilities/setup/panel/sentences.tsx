@@ -19,6 +19,18 @@ export const sentences: Sentences = {
         <span className="muted">{String(data.reason ?? '').slice(0, 300)}</span>
       </>
     ),
+  'setup.cleaned': ({ data }) => {
+    const about = data.work_id === null ? <>checks of {String(data.handle)}</> : <TaskLink handle={data.handle} />
+    return data.failure === null ? (
+      <>
+        <strong>cleaned up</strong> after {about} <span className="mono muted">{command(data.command)}</span>
+      </>
+    ) : (
+      <>
+        <strong>could not clean up</strong> after {about} <span className="muted">{String(data.failure).slice(0, 300)}</span>
+      </>
+    )
+  },
 }
 
 function command(said: unknown): string {
