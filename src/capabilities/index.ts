@@ -8,6 +8,7 @@ import { feedback, feedbackAttention, reviewerFacts } from './feedback/index.ts'
 import { aboutAgents, job, jobAttention, livingRun, whenPresenceChanges } from './job/index.ts'
 import { mail, presenceChanged as tellOfLetters, wakers } from './mail/index.ts'
 import { beginLine, handedInOf, lineHeadOf, linesOfRepo, merge, reviewAttention, withdraw } from './merge/index.ts'
+import { endPreviewOf, preview, stopPreviewOf } from './preview/index.ts'
 import { belongings, project } from './project/index.ts'
 import { askForReviewers, closePr, pullRequestOf, review } from './review/index.ts'
 import { openSession, session, sessionAttention, terminalOf } from './session/index.ts'
@@ -31,6 +32,7 @@ const all = [
   mail,
   merge,
   session,
+  preview,
   epic,
   feedback,
   effect,
@@ -49,10 +51,11 @@ askForLines({ headOf: lineHeadOf, begin: beginLine })
 askForHandedIn(handedInOf)
 askForReviewers(reviewerFacts)
 inUse.push(livingRun, openSession)
-beforeRemoval.push(cleanUpWork)
+beforeRemoval.push((ctx, work) => endPreviewOf(ctx, work), cleanUpWork)
 belongings.push(epicsOf, tasksOfProject, workInRepo, linesOfRepo)
 whenTaskEnds.push(
   (ctx, task) => closePr(ctx, task, task.closed_reason ?? 'Its task is gone.'),
+  async (ctx, task) => void (await stopPreviewOf(ctx, task.id)),
   async (ctx, task) => void (await withdraw(ctx, task, task.deleted_at === null ? 'Its task was closed.' : 'Its task was deleted.')),
 )
 whenPresenceChanges.push(tellOfLetters)

@@ -7,6 +7,7 @@ import { type Logger, pino } from 'pino'
 import { createGit } from '../adapters/git-cli/index.ts'
 import { startedBeside } from '../adapters/git-cli/starter.ts'
 import { createHarnesses } from '../adapters/harnesses.ts'
+import { listeners } from '../adapters/listeners/index.ts'
 import { createNotifier } from '../adapters/notify/index.ts'
 import { createPackages } from '../adapters/packages/index.ts'
 import { createRunner } from '../adapters/runner/index.ts'
@@ -87,6 +88,7 @@ export async function serve(config: Config, { harnesses, build } = ownParts()): 
         own: join(home, 'git'),
         exec: startedBeside(fileURLToPath(new URL('git-starter.js', build))),
       }),
+      listeners,
       packages: createPackages({ folder: join(home, 'packages'), privateFolder: ensurePrivateFolder, env: process.env }),
       ownerFile: createOwnerFile(home),
       harnesses,

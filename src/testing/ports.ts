@@ -1,5 +1,6 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { listeners } from '../adapters/listeners/index.ts'
 import { createNotifier } from '../adapters/notify/index.ts'
 import { createPackages } from '../adapters/packages/index.ts'
 import type { AppOptions } from '../daemon/app.ts'
@@ -17,6 +18,7 @@ export function testSurroundings(folder: string): Pick<AppOptions, 'ports' | 'ho
         privateFolder: (path) => mkdirSync(path, { recursive: true }),
         env: process.env,
       }),
+      listeners,
       ownerFile: { stage: async () => {} },
       runner: new FakeRunner(),
       harnesses: harnessesOf(fakeHarness()),

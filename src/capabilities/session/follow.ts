@@ -1,10 +1,10 @@
-import { pause, within } from '../../kernel/patience.ts'
+import { within } from '../../kernel/patience.ts'
 import type { Reactor, ReactorContext } from '../../kernel/reactor.ts'
+import { repeatedly } from '../repeatedly.ts'
 import { isElsewhere, signsOf } from './effects.ts'
 import { sessionOpened } from './schema.ts'
 import { type SessionRow, sessionStore } from './store.ts'
 
-const TRY_AGAIN_MS = 1_000
 /** A dialog that nobody answers for so long: whoever comes back tells the agent by themselves. */
 const READY_WITHIN_MS = 15 * 60_000
 
@@ -64,18 +64,6 @@ async function untilReady(ctx: ReactorContext, row: SessionRow): Promise<void> {
     // Its end is told by who waits for that; a line that broke is tried again.
     return outcome === 'ready' || isLate() || (await ctx.ports.terminal.look(row)).state !== 'running'
   })
-}
-
-async function repeatedly(ctx: ReactorContext, once: () => Promise<boolean>): Promise<void> {
-  while (!ctx.signal.aborted) {
-    try {
-      if (await once()) return
-    } catch (error) {
-      if (ctx.signal.aborted) return
-      ctx.defect(error)
-    }
-    await pause(TRY_AGAIN_MS, ctx.signal)
-  }
 }
 
 /** A task that was closed while nobody was there to hear of it. */

@@ -11,6 +11,7 @@ import { takeTurn } from '../handle.ts'
 import { RepoId, TaskId } from '../ids.ts'
 import { livingRun } from '../job/index.ts'
 import { giveTo, handleOf, requireTask, requireUnblocked, type TaskRow, taskStore, transition } from '../task/index.ts'
+import { untilRow } from '../until.ts'
 import { planWork, requireRepoThere } from '../work/index.ts'
 import { isElsewhere, launchSession, typeInto } from './effects.ts'
 import { aboutSession, askToClose, mayChoose, mayLook, named, noSession, notPair, sessionView } from './rules.ts'
@@ -281,23 +282,8 @@ function isOver({ state }: SessionRow): boolean {
   return state === 'closed' || state === 'lost'
 }
 
-/** The row as soon as it is so, or as it is when the time is over. The cursor comes first, so that nothing is missed in between. */
-async function until(
-  ctx: WatchContext,
-  id: string,
-  types: string[],
-  withinMs: number,
-  holds: (row: SessionRow) => boolean,
-): Promise<SessionRow> {
-  const end = performance.now() + withinMs
-  for (;;) {
-    const cursor = await ctx.cursor()
-    const row = await sessionStore(ctx.view).find(id)
-    if (!row) throw new Error(`the session ${id} is not there`)
-    if (holds(row)) return row
-    const waited = await ctx.waitFor(cursor, { subject: id, types }, Math.max(1, end - performance.now()))
-    if (waited.ended !== 'events') return row
-  }
+function until(ctx: WatchContext, id: string, types: string[], withinMs: number, holds: (row: SessionRow) => boolean): Promise<SessionRow> {
+  return untilRow(ctx, { id, types, withinMs, holds, find: () => sessionStore(ctx.view).find(id) })
 }
 
 function shown(screen: Screen | undefined) {

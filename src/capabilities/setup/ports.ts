@@ -26,6 +26,8 @@ export interface LeaseRow {
   name: string
 }
 
+type Lease = Pick<LeaseRow, 'port' | 'ports' | 'name'>
+
 const leases = (tx: Tx) => tables<{ port_leases: LeaseRow }>(tx)
 const LINE = 'line '
 
@@ -76,18 +78,31 @@ function firstFree(live: LeaseRow[], first: number, ports: number): number | und
 
 /** What every program in a worktree is told of its ports and its name. */
 export async function environmentOfWork(ctx: EffectContext, work: WorkRow): Promise<Record<string, string>> {
-  const repo = await projectStore(ctx.view).repo(work.repo_id)
-  const task = await taskStore(ctx.view).find(work.task_id)
-  return environmentOf(ctx, work.id, `${repo?.handle}-${task ? handleOf(task).toLowerCase() : work.name}`)
+  return environmentOf(ctx, work.id, await nameOfWork(ctx, work))
+}
+
+/** Also where the environment names no ports. */
+export async function leaseOfWork(ctx: EffectContext, work: WorkRow): Promise<Lease> {
+  return lease(ctx, work.id, await nameOfWork(ctx, work))
+}
+
+async function nameOfWork({ view }: EffectContext, work: WorkRow): Promise<string> {
+  const repo = await projectStore(view).repo(work.repo_id)
+  const task = await taskStore(view).find(work.task_id)
+  return `${repo?.handle}-${task ? handleOf(task).toLowerCase() : work.name}`
 }
 
 export async function environmentOf(ctx: EffectContext, holder: string, name: string): Promise<Record<string, string>> {
   const lines = await ctx.setting<string[]>(ENVIRONMENT)
   if (lines.length === 0) return {}
+  const leased = await lease(ctx, holder, name)
+  return Object.fromEntries(lines.map((line) => filled(line, leased)))
+}
+
+async function lease(ctx: EffectContext, holder: string, name: string): Promise<Lease> {
   // Without the folder of the daemon: two daemons of one machine share its ports.
   const machine = ctx.ports.daemon.host.split(':')[0] as string
-  const lease = (await ctx.report('setup_ports', { machine, holder, name })) as Pick<LeaseRow, 'port' | 'name'>
-  return Object.fromEntries(lines.map((line) => filled(line, lease)))
+  return (await ctx.report('setup_ports', { machine, holder, name })) as unknown as Lease
 }
 
 const LINE_OF_ENVIRONMENT = /^([A-Za-z_][A-Za-z0-9_]*)=(.*)$/
@@ -96,7 +111,7 @@ export const EnvironmentLine = z
   .max(300)
   .regex(LINE_OF_ENVIRONMENT, 'must be NAME=value, where {port}, {port+1} … and {name} are filled in')
 
-function filled(line: string, { port, name }: Pick<LeaseRow, 'port' | 'name'>): [string, string] {
+function filled(line: string, { port, name }: Lease): [string, string] {
   const [, key = '', value = ''] = LINE_OF_ENVIRONMENT.exec(line) ?? []
   return [key, value.replaceAll('{name}', name).replace(/\{port(?:\+(\d{1,3}))?\}/g, (_, more) => String(port + Number(more ?? 0)))]
 }

@@ -12,6 +12,7 @@ export const SHORT: Record<string, { does: string; means: string[] }> = {
   },
   resume: { does: 'let the agent of a task go on', means: ['job', 'submit', '--action', 'resume_agent'] },
   undo: { does: 'bring back what was saved of the work on a task', means: ['work', 'undo'] },
+  preview: { does: 'start the program in the worktree of a task and show its link: signalbox preview T-1', means: ['preview', 'start'] },
   sync: { does: 'let your branches follow what was merged: signalbox sync web-shop', means: ['repo', 'sync'] },
 }
 

@@ -8,7 +8,7 @@ import { confirmed } from './confirm.ts'
 import { printEvents } from './events.ts'
 import { asksForHelp, type Given, parseFlags } from './flags.ts'
 import { generalHelp, helpFor, helpForNoun, listOfTools } from './help.ts'
-import { commandOf, find, named, toolsOf } from './names.ts'
+import { commandOf, find, named, toolsOf, verbOf } from './names.ts'
 import { withProgress } from './progress.ts'
 import { commandLine } from './shell.ts'
 import { asJson, asText, lookFor } from './show.ts'
@@ -28,7 +28,10 @@ export async function runCli(args: string[], reach: Reach, terminal: Terminal): 
 }
 
 function spelledOut([first = '', ...rest]: string[]): string[] {
-  return Object.hasOwn(SHORT, first) ? [...(SHORT[first]?.means ?? []), ...rest] : [first, ...rest]
+  // `preview stop` is no `preview start stop`.
+  const isVerb =
+    toolsOf(first).length > 0 && (rest.length === 0 || asksForHelp(rest) || toolsOf(first).some((tool) => verbOf(tool) === rest[0]))
+  return Object.hasOwn(SHORT, first) && !isVerb ? [...(SHORT[first]?.means ?? []), ...rest] : [first, ...rest]
 }
 
 /** Runs it, and turns a refusal into what the reader sees and the exit code. */
