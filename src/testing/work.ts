@@ -83,14 +83,17 @@ export class CheckingRunner extends FakeRunner {
   beforeCheck: (spec: RunSpec) => void | Promise<void> = () => {}
   checks = 0
   setups = 0
+  /** Also those that were forgotten since. */
+  readonly ran = new Map<string, RunSpec>()
   readonly #children = new Map<string, ChildProcess>()
 
   override async start(run: string, spec: RunSpec) {
     const known = this.runs.get(run)?.spec !== undefined
     const started = await super.start(run, spec)
-    if (known || !/^(check-|setup)/.test(run)) return started
+    if (known || !/^(check-|setup|cleanup)/.test(run)) return started
+    this.ran.set(run, spec)
     if (run.startsWith('check-')) this.checks++
-    else this.setups++
+    if (run.startsWith('setup')) this.setups++
     void this.#check(run, spec)
     return started
   }
@@ -105,11 +108,10 @@ export class CheckingRunner extends FakeRunner {
     const [program, ...args] = spec.argv
     const child = spawn(program, args, { cwd: spec.cwd, stdio: ['ignore', 'pipe', 'pipe'] })
     this.#children.set(run, child)
-    const printed: Buffer[] = []
-    for (const stream of [child.stdout, child.stderr]) stream.on('data', (bytes) => printed.push(bytes))
-    child.on('close', (code) => {
-      this.runs.get(run)?.frames.push({ stream: 'out', at: Date.now(), bytes: Buffer.concat(printed) })
-      this.exit(run, code)
-    })
+    for (const stream of [child.stdout, child.stderr])
+      stream.on('data', (bytes) => {
+        if (this.runs.has(run)) this.tell(run, bytes.toString())
+      })
+    child.on('close', (code) => this.exit(run, code))
   }
 }

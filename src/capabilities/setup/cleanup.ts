@@ -46,7 +46,9 @@ function cleanupFailed(command: string, ended: CommandEnd): string {
 export async function cleanUpWork(ctx: EffectContext, work: WorkRow, place: Place): Promise<void> {
   const find = () => projectStore(ctx.view).repo(work.repo_id)
   const command = (await find())?.cleanup ?? null
-  if (command === null || !(await isThere(ctx, place))) return
+  if (command === null) return
+  const { state } = await ctx.ports.git.state(place, work.base_commit ?? `refs/heads/${place.branch}`)
+  if (state !== 'present') return
   // Whoever begins there after this sets it up anew.
   await ctx.report('setup_undone', { work_id: work.id, request: ctx.effectId })
   const name = `cleanup_${ctx.effectId}`
@@ -55,11 +57,4 @@ export async function cleanUpWork(ctx: EffectContext, work: WorkRow, place: Plac
   const failure = await clean(ctx, { name, command, path: place.path, repo: place.repo, env, isWanted })
   await ctx.report('setup_cleaned', { repo_id: work.repo_id, work_id: work.id, command, failure: failure ?? null, request: ctx.effectId })
   await ctx.ports.runner.forget(name)
-}
-
-async function isThere({ ports: { git } }: EffectContext, place: Place): Promise<boolean> {
-  return git.state(place, 'HEAD').then(
-    ({ state }) => state === 'present',
-    () => false,
-  )
 }

@@ -16,6 +16,8 @@ type Preview = NonNullable<Found['preview']>
 /** Below what a page waits for any answer. */
 const WAIT_SECONDS = 12
 const REST_MS = 500
+/** Before it prints anything nothing can be waited for. */
+const AGAIN_MS = 2_000
 
 /** The program of the repository, started in the worktree of the task: its link, and a way to start and stop it. */
 export function PreviewSection({ task }: { task: TaskOnPage }) {
@@ -72,15 +74,16 @@ function Printed({ task, preview }: { task: TaskOnPage; preview: Preview }) {
   const now = useFollowed<Found>(`${preview.id} ${preview.state}`, {
     ask: (last, signal) =>
       call('preview_get', { task_id: task.id, after: last?.mark ?? undefined, wait_seconds: WAIT_SECONDS }, { signal }),
-    isOver: ({ mark }) => mark === null,
-    restMs: () => REST_MS,
+    isOver: ({ preview: now }) => !isLiving(now),
+    restMs: ({ log }) => (log ? REST_MS : AGAIN_MS),
   })
   return <Log name="Output of the preview" text={now?.log ?? ''} />
 }
 
 function Start({ task }: { task: TaskOnPage }) {
   const may = useMay()
-  const start = useAction('preview_start')
+  // What went wrong with it stands in the card.
+  const start = useAction('preview_start', { quiet: true })
   if (!may('preview_start')) return null
   return (
     <Button icon={Play} busy={start.isPending} onClick={() => start.mutate({ task_id: task.id })}>

@@ -12,6 +12,8 @@ type Setup = NonNullable<Output<'setup_get'>['setup']>
 /** Below what a page waits for any answer. */
 const WAIT_SECONDS = 12
 const REST_MS = 500
+/** Before it prints anything nothing can be waited for. */
+const AGAIN_MS = 2_000
 
 /** While the worktree is being set up, and after that has failed; a worktree that is ready needs no words. */
 export function SetupSection({ task }: { task: TaskOnPage }) {
@@ -32,7 +34,7 @@ function Running({ task, setup }: { task: TaskOnPage; setup: Setup }) {
     ask: (last, signal) =>
       call('setup_get', { task_id: task.id, after: last?.setup?.mark ?? undefined, wait_seconds: WAIT_SECONDS }, { signal }),
     isOver: (answer) => answer.setup?.state !== 'running' || answer.setup.mark === null,
-    restMs: () => REST_MS,
+    restMs: ({ setup: now }) => (now?.log ? REST_MS : AGAIN_MS),
   })
   return (
     <>
