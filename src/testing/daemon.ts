@@ -22,6 +22,8 @@ export interface DaemonOptions {
   env?: Record<string, string>
   /** Put before `node bin/signalbox.js serve`: faketime, unshare … */
   wrapper?: string[]
+  /** The wrapper gives it mounts of its own: its folder is another one than ours of that name. */
+  hasOwnMounts?: boolean
 }
 
 /** The real program in a process of its own, on a free port and in a folder of its own. */
@@ -60,7 +62,12 @@ export class TestDaemon {
   }
 
   get token(): string {
-    return readFileSync(join(this.home, 'owner.token'), 'utf8').trim()
+    return readFileSync(join(this.homeFromHere, 'owner.token'), 'utf8').trim()
+  }
+
+  /** Its state folder, by a path that leads there from this process. */
+  get homeFromHere(): string {
+    return this.#options.hasOwnMounts ? `/proc/${this.pid}/root${this.home}` : this.home
   }
 
   /** Resolves when it answers; rejects with what it printed when it ends first. On a restart it keeps its port. */

@@ -5,6 +5,13 @@ import { join } from 'node:path'
 /** Installs what `depend` names, without a network. */
 export const INSTALL = 'npm ci --offline --no-audit --no-fund'
 
+/** A project of npm whose test needs its first package. Of its packages, all in the repository, it depends on some. */
+export function npmProject(top: string, packed: string[], depended: string[]): void {
+  pack(top, ...packed)
+  depend(top, ...depended)
+  writeFileSync(join(top, 'test.js'), `if (require('${depended[0]}') !== '${depended[0]}') process.exit(1)\n`)
+}
+
 /** Packages of npm in the repository itself: `module.exports` of each is its own name. */
 export function pack(top: string, ...names: string[]): void {
   mkdirSync(join(top, 'vendor'), { recursive: true })
@@ -19,10 +26,13 @@ export function pack(top: string, ...names: string[]): void {
 
 /** What the project depends on, in its manifest and in its lockfile. */
 export function depend(top: string, ...names: string[]): void {
+  for (const [path, text] of Object.entries(dependenciesOf(...names))) writeFileSync(join(top, path), text)
+}
+
+export function dependenciesOf(...names: string[]): { 'package.json': string; 'package-lock.json': string } {
   const dependencies = Object.fromEntries(names.map((name) => [name, `file:vendor/${name}.tgz`]))
   const own = { name: 'shop', version: '1.0.0', scripts: { test: 'node test.js' }, dependencies }
   const packages = Object.fromEntries(names.map((name) => [`node_modules/${name}`, { version: '1.0.0', resolved: dependencies[name] }]))
-  writeFileSync(join(top, 'package.json'), JSON.stringify(own))
   const lock = { name: 'shop', version: '1.0.0', lockfileVersion: 3, requires: true, packages: { '': own, ...packages } }
-  writeFileSync(join(top, 'package-lock.json'), JSON.stringify(lock))
+  return { 'package.json': JSON.stringify(own), 'package-lock.json': JSON.stringify(lock) }
 }

@@ -300,7 +300,10 @@ function isBackAt({ agent_id }: RunRow, task: TaskRow | undefined): boolean {
 
 async function follow(ctx: RunContext, job: JobRow, run: RunRow, next: Next): Promise<void> {
   if (next.next === 'recalled') return recall(ctx, job)
-  if (next.next === 'again') return again(ctx, job, next.at, 'START_PENDING', `It died: ${next.reason}`)
+  if (next.next === 'again') {
+    const reason = run.started_at === null ? `It could not be started: ${next.reason}` : `It died: ${next.reason}`
+    return again(ctx, job, next.at, 'START_PENDING', reason)
+  }
   if (next.next === 'parked') return again(ctx, job, next.at, 'START_PENDING', next.reason)
   const reason = next.next === 'succeeded' ? null : next.reason
   const handedIn = next.next !== 'cancelled' && next.review !== undefined && (await handIn(ctx, run, next.review))

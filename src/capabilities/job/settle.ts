@@ -89,9 +89,14 @@ export function whatNext(ending: Ending): Next {
     const left = work.dirty && !unchanged ? `It left ${counted(work.dirty, 'changed file')} that it did not commit.` : 'It changed nothing.'
     return { next: 'failed', code: null, reason: `It ended without asking for review. ${left}` }
   }
-  if (sameAgain(ending)) return { next: 'failed', code: null, reason: `Twice the same, and nothing changed in between: ${failure}` }
+  // Its setup failed, or its program is not there: nobody has died.
+  const hasBegun = run.started_at !== null
+  if (sameAgain(ending)) {
+    const reason = hasBegun ? `Twice the same, and nothing changed in between: ${failure}` : failure
+    return { next: 'failed', code: null, reason }
+  }
   if (ending.lives >= ending.mostLives) {
-    const reason = `It died ${counted(ending.lives, 'time')}, at last so: ${failure}`
+    const reason = hasBegun ? `It died ${counted(ending.lives, 'time')}, at last so: ${failure}` : failure
     return { next: 'failed', code: null, reason, ...(work.ahead && !ending.duty ? { review: `${reason} It left ${commits}.` } : {}) }
   }
   const at = ending.now + ending.backOffMs * 2 ** (ending.lives - 1)
