@@ -1,22 +1,22 @@
 import type { Capability, SettingDefinition } from '../kernel/capability.ts'
-import { agent, askAboutAgents, askForTerminals } from './agent/index.ts'
+import { agent } from './agent/index.ts'
 import { approval } from './approval/index.ts'
 import { effect } from './effect/index.ts'
-import { epic, epicAttention, epicFacts, epicsOf, leftAttention, wakeAgent } from './epic/index.ts'
+import { epic } from './epic/index.ts'
 import { escalation } from './escalation/index.ts'
-import { feedback, feedbackAttention, reviewerFacts } from './feedback/index.ts'
-import { aboutAgents, job, jobAttention, livingRun, whenPresenceChanges } from './job/index.ts'
-import { mail, presenceChanged as tellOfLetters, wakers } from './mail/index.ts'
-import { beginLine, handedInOf, lineHeadOf, linesOfRepo, merge, reviewAttention, withdraw } from './merge/index.ts'
-import { endPreviewOf, preview, stopPreviewOf } from './preview/index.ts'
-import { belongings, project } from './project/index.ts'
-import { askForReviewers, closePr, pullRequestOf, review } from './review/index.ts'
-import { openSession, session, sessionAttention, terminalOf } from './session/index.ts'
-import { cleanUpWork, setup, setupAttention } from './setup/index.ts'
+import { feedback } from './feedback/index.ts'
+import { job } from './job/index.ts'
+import { mail } from './mail/index.ts'
+import { merge } from './merge/index.ts'
+import { preview } from './preview/index.ts'
+import { project } from './project/index.ts'
+import { review } from './review/index.ts'
+import { session } from './session/index.ts'
+import { setup } from './setup/index.ts'
 import { system } from './system/index.ts'
-import { askForAttention, askForEpics, task, tasksOfProject, whenTaskEnds } from './task/index.ts'
+import { task } from './task/index.ts'
 import { transcript } from './transcript/index.ts'
-import { askForHandedIn, askForLines, askForPullRequests, beforeRemoval, inUse, work, workInRepo } from './work/index.ts'
+import { work } from './work/index.ts'
 
 /** THE registry: one line per capability. Order matters only for migrations that refer to an earlier one's tables. */
 const all = [
@@ -41,25 +41,6 @@ const all = [
 ]
 
 export const capabilities: Capability[] = all
-
-askAboutAgents(aboutAgents)
-askForTerminals(terminalOf)
-askForAttention(feedbackAttention, leftAttention, reviewAttention, epicAttention, setupAttention, jobAttention, sessionAttention)
-askForEpics(epicFacts)
-askForPullRequests(pullRequestOf)
-askForLines({ headOf: lineHeadOf, begin: beginLine })
-askForHandedIn(handedInOf)
-askForReviewers(reviewerFacts)
-inUse.push(livingRun, openSession)
-beforeRemoval.push((ctx, work) => endPreviewOf(ctx, work), cleanUpWork)
-belongings.push(epicsOf, tasksOfProject, workInRepo, linesOfRepo)
-whenTaskEnds.push(
-  (ctx, task) => closePr(ctx, task, task.closed_reason ?? 'Its task is gone.'),
-  async (ctx, task) => void (await stopPreviewOf(ctx, task.id)),
-  async (ctx, task) => void (await withdraw(ctx, task, task.deleted_at === null ? 'Its task was closed.' : 'Its task was deleted.')),
-)
-whenPresenceChanges.push(tellOfLetters)
-wakers.push(wakeAgent)
 
 /** Every tool with its name, input and output: what a typed client is inferred from. */
 export type Tools = (typeof all)[number]['tools'][number]

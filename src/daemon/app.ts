@@ -24,7 +24,7 @@ import { type Host, type Identity, Kernel } from '../kernel/invoke.ts'
 import { RateLimit } from '../kernel/limit.ts'
 import { type CallRecord, Feed } from '../kernel/log.ts'
 import { SYSTEM } from '../kernel/policy.ts'
-import type { Reactor } from '../kernel/reactor.ts'
+import type { Reactor, ReactorContext } from '../kernel/reactor.ts'
 import { Registry } from '../kernel/registry.ts'
 import { Settings } from '../kernel/settings.ts'
 import type { Tx } from '../kernel/storage.ts'
@@ -160,6 +160,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   engine.onChange?.(() => void feed.pump())
   const reactorParts: ReactorParts = {
     types: registry.effects,
+    points: registry.points,
     view: engine.view,
     ports,
     report: (id, tool, input) => report(kernel, id, tool, input),
@@ -241,7 +242,16 @@ async function startReactors(registry: Registry, kernel: Kernel, feed: Feed, onD
   const started: Awaited<ReturnType<Reactor['start']>>[] = []
   for (const reactor of registry.capabilities.flatMap((c) => c.reactors ?? [])) {
     const defect = (error: unknown) => onDefect(error, { id: '-', tool: reactor.name })
-    started.push(await reactor.start({ view: storage.view, ports, signal: stopping.signal, on, report, defect }))
+    const ctx: ReactorContext = {
+      view: storage.view,
+      ask: registry.points.asking(() => ctx),
+      ports,
+      signal: stopping.signal,
+      on,
+      report,
+      defect,
+    }
+    started.push(await reactor.start(ctx))
   }
   return {
     async stop() {

@@ -2,6 +2,7 @@ import type { z } from 'zod'
 import type { EffectType } from './effect.ts'
 import type { EventType } from './event.ts'
 import type { Thing } from './id.ts'
+import type { PointAnswer } from './point.ts'
 import type { Principal } from './policy.ts'
 import type { Reactor } from './reactor.ts'
 import type { Tool } from './tool.ts'
@@ -68,6 +69,8 @@ export interface Capability {
   events?: EventType[]
   effects?: EffectType[]
   reactors?: Reactor[]
+  /** What it says where others ask; see point.ts. */
+  answers?: PointAnswer[]
   settings?: Record<string, SettingDefinition>
   resources?: Resource[]
   prompts?: Prompt[]

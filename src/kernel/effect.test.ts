@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { defineEffect, type ReactorParts, react } from './effect.ts'
 import type { LoggedEvent } from './event.ts'
+import { Points } from './point.ts'
 
 test('[X18] an effect reads a setting as it is now, and hears of events until it is over', async () => {
   const listeners = new Set<(events: LoggedEvent[]) => void>()
@@ -28,6 +29,7 @@ test('[X18] an effect reads a setting as it is now, and hears of events until it
   })
   const parts = {
     types: new Map([[listening.type, listening]]),
+    points: new Points([]),
     setting: async () => limit,
     subscribe(listener: (events: LoggedEvent[]) => void) {
       listeners.add(listener)

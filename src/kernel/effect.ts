@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import type { LoggedEvent } from './event.ts'
+import type { Ask, Points } from './point.ts'
 import type { Tx } from './storage.ts'
 import type { Ports } from './tool.ts'
 
@@ -88,6 +89,7 @@ export interface EffectContext {
   readonly attempt: number
   /** Committed rows, as they are now. */
   readonly view: Tx
+  readonly ask: Ask<EffectContext>
   readonly ports: Ports
   /** Aborted when the lease is lost or the daemon stops. */
   readonly signal: AbortSignal
@@ -145,6 +147,7 @@ export type Outcome =
 
 export interface ReactorParts {
   types: Map<string, EffectType>
+  points: Points
   view: Tx
   ports: Ports
   report(effectId: string, tool: string, input: Record<string, unknown>): Promise<Record<string, unknown>>
@@ -161,6 +164,7 @@ export async function react(parts: ReactorParts, claim: Claim): Promise<Outcome>
     effectId: claim.id,
     attempt: claim.attempt,
     view: parts.view,
+    ask: parts.points.asking(() => ctx),
     ports: parts.ports,
     signal: claim.signal,
     report: (tool, input) => parts.report(claim.id, tool, input),

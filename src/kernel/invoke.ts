@@ -441,22 +441,21 @@ export class Kernel {
     const events: NewEvent[] = []
     const effects: NewEffect[] = []
     let decided = false
-    const value = await tool.run?.(
-      {
-        ...this.#callContext(call),
-        principal: onLane(principal, call.lane),
-        tx,
-        emit: (event) => events.push(event),
-        enqueue: (effect) => effects.push(effect),
-        decideEffect: async (id, decision) => {
-          decided = await this.parts.effects.decide(tx, id, decision)
-          return decided
-        },
-        id: host.id,
-      } satisfies RunContext,
-      resolved,
-      prepared,
-    )
+    const ctx: RunContext = {
+      ...this.#callContext(call),
+      principal: onLane(principal, call.lane),
+      tx,
+      view: tx,
+      ask: this.parts.registry.points.asking(() => ctx),
+      emit: (event) => events.push(event),
+      enqueue: (effect) => effects.push(effect),
+      decideEffect: async (id, decision) => {
+        decided = await this.parts.effects.decide(tx, id, decision)
+        return decided
+      },
+      id: host.id,
+    }
+    const value = await tool.run?.(ctx, resolved, prepared)
     const refused = value instanceof Refusal
     const checked = refused || tool.watch ? value : this.#checked(tool, value)
     await ledger.append(tx, events, { id: call.id, at: call.at, actor: principal.id })
@@ -501,10 +500,11 @@ export class Kernel {
   }
 
   #lookContext(call: Call, rows?: Map<string, unknown>): LookContext {
-    const { ledger, storage, ports, feed } = this.parts
-    return {
+    const { ledger, storage, ports, feed, registry } = this.parts
+    const ctx: LookContext = {
       ...this.#callContext(call),
       view: storage.view,
+      ask: registry.points.asking(() => ctx),
       ports,
       signal: call.request.signal ?? NEVER,
       found: (id: string) => rows?.get(id),
@@ -512,6 +512,7 @@ export class Kernel {
       tail: (after: Cursor | undefined, filter: EventFilter, limit: number) => feed.read(call.principal, after, filter, limit),
       recent: (before: Cursor | undefined, filter: EventFilter, limit: number) => feed.readBack(call.principal, before, filter, limit),
     }
+    return ctx
   }
 
   #watchContext(call: Call): WatchContext {
@@ -519,14 +520,16 @@ export class Kernel {
     const look = this.#lookContext(call)
     const holdMs = call.request.holdMs ?? DEFAULT_HOLD_MS
     const left = () => Math.max(0, holdMs - (host.monotonic() - call.began))
-    return {
+    const ctx: WatchContext = {
       ...look,
+      ask: this.parts.registry.points.asking(() => ctx),
       waitFor: async (after, filter, timeoutMs) => {
         const waited = await feed.wait(call.principal, after, filter, { timeoutMs, holdMs: left(), signal: look.signal })
         await this.#requireLiving(call.principal)
         return waited
       },
     }
+    return ctx
   }
 
   /** A wait is long: what happened after its token ended is no longer for its eyes. */

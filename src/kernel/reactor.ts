@@ -1,9 +1,11 @@
 import type { LoggedEvent } from './event.ts'
+import type { Ask } from './point.ts'
 import type { Tx } from './storage.ts'
 import type { Ports } from './tool.ts'
 
 export interface ReactorContext {
   readonly view: Tx
+  readonly ask: Ask<ReactorContext>
   readonly ports: Ports
   /** Aborted when the daemon stops. */
   readonly signal: AbortSignal

@@ -3,6 +3,7 @@ import type { Dialect, DialectTool } from './dialect.ts'
 import type { EffectType } from './effect.ts'
 import { type ErrorBody, refuse } from './error.ts'
 import type { Thing } from './id.ts'
+import { Points } from './point.ts'
 import type { Tool } from './tool.ts'
 
 export interface Found {
@@ -24,6 +25,7 @@ export class Registry {
   readonly #byName: Map<string, Tool>
   readonly #things: Map<string, Thing>
   readonly effects: Map<string, EffectType>
+  readonly points: Points
 
   constructor(capabilities: Capability[], dialects: Dialect[]) {
     this.capabilities = capabilities
@@ -37,6 +39,7 @@ export class Registry {
       capabilities.flatMap((c) => c.effects ?? []),
       (effect) => effect.type,
     )
+    this.points = new Points(capabilities.flatMap((c) => c.answers ?? []))
     this.dialects = unique(dialects, (dialect) => dialect.name)
     this.settings = Object.assign({}, ...capabilities.map((c) => c.settings ?? {}))
     for (const dialect of dialects) for (const { native } of unique(dialect.tools, (tool) => tool.name).values()) this.tool(native)

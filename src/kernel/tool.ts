@@ -3,6 +3,7 @@ import type { NewEffect } from './effect.ts'
 import type { Refusal } from './error.ts'
 import type { Cursor, EventFilter, LoggedEvent, NewEvent } from './event.ts'
 import { type Places, placesOf } from './id.ts'
+import type { Ask } from './point.ts'
 import type { Principal, Profile } from './policy.ts'
 import type { Tx } from './storage.ts'
 import { isList, UNREADABLE, Unreadable } from './unreadable.ts'
@@ -12,6 +13,12 @@ export type Impact = 'read' | 'write' | 'destructive'
 /** Adapters by name; each file under ports/ adds its own. */
 // biome-ignore lint/suspicious/noEmptyInterface: ports/ files merge into it
 export interface Ports {}
+
+/** Rows, and what other capabilities know of them. In a transaction these are the rows as it sees them. */
+export interface Reading {
+  readonly view: Tx
+  readonly ask: Ask<Reading>
+}
 
 export interface CallContext {
   /** With the profile that this connection reaches. */
@@ -26,6 +33,9 @@ export interface CallContext {
 /** A transaction: rows and events, all or nothing. It may be run again before it commits. */
 export interface RunContext extends CallContext {
   readonly tx: Tx
+  /** The same, for what only reads. */
+  readonly view: Tx
+  readonly ask: Ask<RunContext>
   emit(event: NewEvent): void
   /** Work on the outside world, to be done after this commits. */
   enqueue(effect: NewEffect): void
@@ -38,6 +48,7 @@ export interface RunContext extends CallContext {
 /** A look holds no transaction; it may use ports. */
 export interface LookContext extends CallContext {
   readonly view: Tx
+  readonly ask: Ask<LookContext>
   readonly ports: Ports
   readonly signal: AbortSignal
   /** The row by which an id of the input was found a moment ago, where its kind keeps one. A watch gets none: it would be old. */
@@ -54,7 +65,8 @@ export interface LookContext extends CallContext {
 export type Waited = { events: LoggedEvent[]; ended: 'events' | 'timeout' | 'hold' | 'interrupted' }
 
 /** A watch follows the log without polling and without a transaction. */
-export interface WatchContext extends LookContext {
+export interface WatchContext extends Omit<LookContext, 'ask'> {
+  readonly ask: Ask<WatchContext>
   /** Resolves with the events after the cursor that fit, at once when there are some. */
   waitFor(after: Cursor, filter: EventFilter, timeoutMs: number): Promise<Waited>
 }

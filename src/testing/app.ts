@@ -2,15 +2,24 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test as base, inject } from 'vitest'
+import { capabilities } from '../capabilities/index.ts'
 import { type App, type AppOptions, createApp } from '../daemon/app.ts'
+import type { Capability } from '../kernel/capability.ts'
 import type { ErrorBody } from '../kernel/error.ts'
 import type { LoggedEvent } from '../kernel/event.ts'
 import type { Answer, Request } from '../kernel/invoke.ts'
+import { type Answering, answer, type Point } from '../kernel/point.ts'
 import { Clones, migratedFile } from './databases.ts'
 import { testSurroundings } from './ports.ts'
 import { until, written } from './signals.ts'
 
 type Fields = Record<string, unknown>
+
+/** All capabilities, of which none answers at this point but the test. */
+export function onlyAnswering<A extends Answering>(point: Point<A>, ...answering: A[]): Capability[] {
+  const others = capabilities.map((one) => ({ ...one, answers: one.answers?.filter((given) => given.point !== point) }))
+  return [...others, { name: 'test', tools: [], answers: answering.map((one) => answer(point, one)) }]
+}
 
 /** One identity, calling through the only door, as a surface would. */
 export class Caller {

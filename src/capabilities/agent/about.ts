@@ -1,5 +1,6 @@
 import type { z } from 'zod'
-import type { Tx } from '../../kernel/storage.ts'
+import { definePoint } from '../../kernel/point.ts'
+import type { Reading } from '../../kernel/tool.ts'
 import type { AgentState } from './schema.ts'
 import type { AgentRow } from './store.ts'
 
@@ -14,30 +15,21 @@ export interface AgentFacts {
   session: string | null
 }
 
-type AgentSource = (view: Tx, agents: AgentRow[]) => Promise<Map<string, AgentFacts>>
+type AgentSource = (ctx: Reading, agents: AgentRow[]) => Promise<Map<string, AgentFacts>>
+type TerminalSource = (ctx: Reading, agent: string) => Promise<string | undefined>
 
-type TerminalSource = (view: Tx, agent: string) => Promise<string | undefined>
-
-let source: AgentSource | undefined
-let terminals: TerminalSource | undefined
-
-/** Said once, where the capabilities are put together: an identity knows nobody who runs it. */
-export function askAboutAgents(who: AgentSource): void {
-  source = who
-}
-
-export function askForTerminals(nameOf: TerminalSource): void {
-  terminals = nameOf
-}
+/** An identity knows nobody who runs it. */
+export const agentFacts = definePoint.one<AgentSource>('agent.facts', async () => new Map())
+export const agentTerminal = definePoint.one<TerminalSource>('agent.terminal', async () => undefined)
 
 /** Its own terminal comes first: that is where it can be typed to. */
-export async function sessionOf(view: Tx, agent: AgentRow, facts: AgentFacts): Promise<string | null> {
-  return (await terminals?.(view, agent.id)) ?? facts.session
+export async function sessionOf(ctx: Reading, agent: AgentRow, facts: AgentFacts): Promise<string | null> {
+  return (await ctx.ask(agentTerminal, agent.id)) ?? facts.session
 }
 
 const NOTHING: AgentFacts = { state: undefined, managed: false, worktree: null, branch: null, session: null }
 
-export async function factsOf(view: Tx, agents: AgentRow[]): Promise<(agent: AgentRow) => AgentFacts> {
-  const known = await source?.(view, agents)
-  return ({ id }) => known?.get(id) ?? NOTHING
+export async function factsOf(ctx: Reading, agents: AgentRow[]): Promise<(agent: AgentRow) => AgentFacts> {
+  const known = await ctx.ask(agentFacts, agents)
+  return ({ id }) => known.get(id) ?? NOTHING
 }

@@ -63,8 +63,9 @@ export const agent = defineCapability({
   resources: [{ uri: 'signalbox://me', name: 'me', description: 'Your identity, scope and current task', tool: 'agent_me' }],
 })
 
-export { type AgentFacts, askAboutAgents, askForTerminals, factsOf } from './about.ts'
+export { type AgentFacts, agentFacts, agentTerminal, factsOf } from './about.ts'
 export { createIdentity, ensureOwner } from './identity.ts'
+export { callFor, HUMAN, IMPORTANCES, type Importance, type Letter, letters, SYSTEM_SENDER, sendLetter } from './letters.ts'
 export { AgentView, tokenEnded, tokenRotated } from './schema.ts'
 export { hashOf, newSecret } from './secret.ts'
 export { type AgentRow, agentStore } from './store.ts'

@@ -130,7 +130,7 @@ export const me = defineTool({
   async look(ctx) {
     const { principal } = ctx
     const row = principal.kind === 'agent' ? await agentStore(ctx.view).agent(principal.id) : undefined
-    const facts = row && (await factsOf(ctx.view, [row]))(row)
+    const facts = row && (await factsOf(ctx, [row]))(row)
     return {
       id: principal.id,
       kind: principal.kind,
@@ -144,7 +144,7 @@ export const me = defineTool({
       epic_id: row?.epic_id ?? null,
       worktree: facts?.worktree ?? null,
       branch: facts?.branch ?? null,
-      session_name: row && facts ? await sessionOf(ctx.view, row, facts) : null,
+      session_name: row && facts ? await sessionOf(ctx, row, facts) : null,
       last_active_at: isoOrNull(await agentStore(ctx.view).lastActive(principal.id)),
       created_at: isoOrNull(row?.created_at ?? null),
       updated_at: isoOrNull(row?.updated_at ?? null),
@@ -168,7 +168,7 @@ export const list = defineTool({
   async look(ctx, { project_id, limit, after }) {
     const rows = await agentStore(ctx.view).agents(project_id, after ?? '', limit)
     const agents = []
-    const facts = await factsOf(ctx.view, rows)
+    const facts = await factsOf(ctx, rows)
     for (const row of rows) agents.push(await agentView(ctx.view, row, facts(row), ctx.now))
     return { agents, next: rows.length === limit ? (rows.at(-1)?.id ?? null) : null }
   },

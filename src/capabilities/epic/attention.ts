@@ -12,7 +12,7 @@ import { type EpicRow, epicStore } from './store.ts'
 type Told = Awaited<ReturnType<AttentionSource>>
 
 /** Of tasks in epics, as long as nobody is at work on them: what starts somebody. */
-export const epicAttention: AttentionSource = async (view, tasks) => {
+export const epicAttention: AttentionSource = async ({ view }, tasks) => {
   const told: Told = new Map()
   const inEpics = tasks.filter(({ epic_id, status, task_type }) => epic_id !== null && status !== 'REVIEW' && task_type === 'AUTO')
   if (!inEpics.length) return told
@@ -36,7 +36,7 @@ export const epicAttention: AttentionSource = async (view, tasks) => {
 }
 
 /** Of work that was handed in to a supervisor of ours which will not be started for it: without a person it would wait for ever. */
-export const leftAttention: AttentionSource = async (view, tasks) => {
+export const leftAttention: AttentionSource = async ({ view }, tasks) => {
   const told: Told = new Map()
   const handedIn = tasks.filter(({ epic_id, status, lead }) => epic_id !== null && status === 'REVIEW' && !lead)
   const rounds = await reviewStore(view).latest(handedIn.map(({ id }) => id))

@@ -1,7 +1,7 @@
 import { type Refusal, refuse } from '../../kernel/error.ts'
 import type { Principal } from '../../kernel/policy.ts'
 import type { Tx } from '../../kernel/storage.ts'
-import type { RunContext } from '../../kernel/tool.ts'
+import type { Reading, RunContext } from '../../kernel/tool.ts'
 import { prStore } from '../review/index.ts'
 import type { EpicFacts } from '../task/index.ts'
 import { type EpicState, epicMoved } from './schema.ts'
@@ -87,7 +87,7 @@ export function aboutEpic(epic: EpicRow) {
 }
 
 /** For those who work on its tasks. */
-export async function epicFacts(tx: Tx, id: string): Promise<EpicFacts | undefined> {
+export async function epicFacts({ view: tx }: Reading, id: string): Promise<EpicFacts | undefined> {
   const epic = await epicStore(tx).find(id)
   if (!epic) return undefined
   const { project_id, repo_id, branch, base_branch, supervisor_id } = epic

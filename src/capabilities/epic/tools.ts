@@ -108,7 +108,7 @@ export const get = defineTool({
     const cursor = await ctx.cursor()
     const row = await requireEpic(ctx.view, epic_id ?? ctx.principal.scope.epic)
     const tasks = await taskStore(ctx.view).list({ epic: row.id }, 'number', undefined, MOST_TASKS)
-    return { epic: await epicView(ctx.view, row), tasks: await summaries(ctx.view, tasks), cursor }
+    return { epic: await epicView(ctx.view, row), tasks: await summaries(ctx, tasks), cursor }
   },
 })
 
@@ -202,12 +202,14 @@ async function openOf(tx: Tx, { project, repo }: Owner): Promise<EpicRow[]> {
 }
 
 /** Those that are not over are cancelled with their repository or project. */
-export const epicsOf: Belonging = {
-  open: async (tx, owner) => (await openOf(tx, owner)).map((epic) => `${epicHandle(epic)} (${epic.state})`),
+const belonging: Belonging = {
+  open: async ({ view }, owner) => (await openOf(view, owner)).map((epic) => `${epicHandle(epic)} (${epic.state})`),
   async end(ctx, owner) {
     for (const epic of await openOf(ctx.tx, owner)) await endEpic(ctx, await saveEpic(ctx, epic, { state: 'CANCELLED' }))
   },
 }
+
+export const epicsOf = async () => belonging
 
 /** An agent acts in an epic because this says so: only people may. Whoever led it before does so no more. */
 async function appoint(ctx: RunContext, epic: EpicRow, agentId: string): Promise<Refusal | undefined> {

@@ -13,11 +13,11 @@ import { epicStore } from './store.ts'
 const MESSAGE = 'You have unread letters: mail_inbox lists them. Do what they ask for as far as it is yours to do.'
 const MANY = 100
 
-/** True when it will be started: later, in a transaction of its own, because whoever asks may hold what a start has to hold first. */
-export async function wakeAgent(ctx: RunContext, agentId: string): Promise<boolean> {
-  if (!(await wakeable(ctx, agentId))) return false
+/** It will be started: later, in a transaction of its own, because whoever asks may hold what a start has to hold first. */
+export async function wakeAgent(ctx: RunContext, agentId: string): Promise<'soon' | undefined> {
+  if (!(await wakeable(ctx, agentId))) return undefined
   ctx.enqueue(wake({ agent_id: agentId }))
-  return true
+  return 'soon'
 }
 
 export const wake = defineEffect({

@@ -8,7 +8,7 @@ type Told = Awaited<ReturnType<AttentionSource>>
 const human = (detail: string) => ({ attention: 'human' as const, detail })
 
 /** Of work that somebody reads, that nobody has decided about in time, or that was given up. */
-export const feedbackAttention: AttentionSource = async (view, tasks) => {
+export const feedbackAttention: AttentionSource = async ({ view }, tasks) => {
   const told: Told = new Map()
   const candidates = tasks.filter(({ status }) => status === 'REVIEW' || status === 'BACKLOG')
   for (const round of await reviewStore(view).latest(candidates.map(({ id }) => id))) {

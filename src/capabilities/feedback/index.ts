@@ -1,9 +1,14 @@
 import { defineCapability } from '../../kernel/capability.ts'
+import { answer } from '../../kernel/point.ts'
+import { roundReviewer } from '../review/index.ts'
+import { attention } from '../task/index.ts'
 import { abandonWork } from './abandon.ts'
+import { feedbackAttention } from './attention.ts'
 import { deliverFeedback } from './effects.ts'
 import { watcher } from './reactor.ts'
 import { reconcileReview } from './reconcile.ts'
 import { sent } from './reports.ts'
+import { reviewerFacts } from './reviewer.ts'
 import { reviewAbandoned, reviewerEnded, reviewerStarted, reviewFeedback } from './schema.ts'
 import { feedback as giveFeedback } from './tools.ts'
 
@@ -14,7 +19,5 @@ export const feedback = defineCapability({
   events: [reviewFeedback, reviewAbandoned, reviewerStarted, reviewerEnded],
   effects: [deliverFeedback],
   reactors: [watcher],
+  answers: [answer(attention, feedbackAttention, 'round'), answer(roundReviewer, reviewerFacts)],
 })
-
-export { feedbackAttention } from './attention.ts'
-export { reviewerFacts } from './reviewer.ts'

@@ -1,11 +1,10 @@
 import { z } from 'zod'
 import { Refusal } from '../../kernel/error.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
-import { agentStore } from '../agent/index.ts'
+import { agentStore, callFor, HUMAN, sendLetter } from '../agent/index.ts'
 import { takeTurn } from '../handle.ts'
 import { TaskId } from '../ids.ts'
 import { jobStore } from '../job/index.ts'
-import { callFor, HUMAN, sendLetter } from '../mail/index.ts'
 import { feedbackStore, type ReviewRow, readerProgram, reviewStore, tally } from '../review/index.ts'
 import { openSession } from '../session/index.ts'
 import { epicOf, handleOf, type TaskRow, taskStore } from '../task/index.ts'
@@ -55,7 +54,7 @@ async function giveUp(ctx: RunContext, task: TaskRow | undefined, rounds: Review
   const reason = `${failed} failed rounds and ${refused} refused requests for another: that is as often as it may.`
   if (await abandon(ctx, task, last, reason)) return false
   const { project_id, epic_id } = task
-  const to = (await epicOf(ctx.tx, task))?.supervisor_id ?? HUMAN
+  const to = (await epicOf(ctx, task))?.supervisor_id ?? HUMAN
   const worker = task.assignee_id ? await agentStore(ctx.tx).agent(task.assignee_id) : undefined
   const start = worker ? callFor(to, 'agent_start', worker.handle) : callFor(to, 'job_submit', handleOf(task), 'start_agent')
   await sendLetter(ctx, {
@@ -72,7 +71,7 @@ async function giveUp(ctx: RunContext, task: TaskRow | undefined, rounds: Review
 /** Once, when nobody is in it any more and what the last one left was looked at; never from under somebody who was started on it anew. */
 async function cleanUp(ctx: RunContext, task: TaskRow, last: ReviewRow): Promise<void> {
   const again = task.status !== 'BACKLOG'
-  if (!again && ((await jobStore(ctx.tx).openOf(task.id)) || (await openSession(ctx.tx, { task_id: task.id })))) return
+  if (!again && ((await jobStore(ctx.tx).openOf(task.id)) || (await openSession(ctx, { task_id: task.id })))) return
   await reviewStore(ctx.tx).update(last.id, { cleaned_at: ctx.now })
   const work = await workOf(ctx.tx, task.id)
   if (!again && work?.state === 'made') await takeAway(ctx, work)

@@ -1,6 +1,5 @@
 import { Refusal } from '../../kernel/error.ts'
-import type { Tx } from '../../kernel/storage.ts'
-import type { RunContext } from '../../kernel/tool.ts'
+import type { Reading, RunContext } from '../../kernel/tool.ts'
 import { agentStore, createAgent } from '../agent/index.ts'
 import { beginWork, cancelJob, jobStore, letEnd, runStore } from '../job/index.ts'
 import { feedbackStore, type ReviewerFacts, type ReviewRow, reviewStore } from '../review/index.ts'
@@ -38,7 +37,7 @@ export async function startReviewer(ctx: RunContext, task: TaskRow, round: Revie
 }
 
 /** Who reads the round; undefined before anybody was named for it. */
-export async function reviewerFacts(view: Tx, { id }: ReviewRow): Promise<ReviewerFacts | undefined> {
+export async function reviewerFacts({ view }: Reading, { id }: ReviewRow): Promise<ReviewerFacts | undefined> {
   const round = await reviewStore(view).find(id)
   const hidden = round?.reviewer_task_id ? await taskStore(view).find(round.reviewer_task_id) : undefined
   if (!hidden) return undefined

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Refusal, refuse } from '../../kernel/error.ts'
 import type { Tx } from '../../kernel/storage.ts'
-import { defineTool, type RunContext } from '../../kernel/tool.ts'
+import { defineTool, type Reading, type RunContext } from '../../kernel/tool.ts'
 import { type AgentFacts, type AgentRow, AgentView, agentStore, agentView, factsOf } from '../agent/index.ts'
 import { AgentId } from '../ids.ts'
 import { programFor } from '../programs.ts'
@@ -74,7 +74,7 @@ export const stopAgent = defineTool({
 async function answer(ctx: RunContext, id: string, job_id: string | null, message: string) {
   const row = await agentStore(ctx.tx).agent(id)
   if (!row) throw new Error(`the agent ${id} is gone`)
-  return { agent_id: id, agent: await agentView(ctx.tx, row, (await factsOf(ctx.tx, [row]))(row), ctx.now), job_id, message }
+  return { agent_id: id, agent: await agentView(ctx.tx, row, (await factsOf(ctx, [row]))(row), ctx.now), job_id, message }
 }
 
 async function managed(ctx: RunContext, id: string): Promise<{ agent: AgentRow; task: TaskRow | undefined }> {
@@ -104,7 +104,7 @@ function notOurs(agent: AgentRow): Refusal {
  * | CRASHED        | its last job has failed                                       |
  * | IDLE           | it has nothing to do now                                      |
  */
-export async function aboutAgents(view: Tx, agents: AgentRow[]): Promise<Map<string, AgentFacts>> {
+export async function aboutAgents({ view }: Reading, agents: AgentRow[]): Promise<Map<string, AgentFacts>> {
   const told = new Map<string, AgentFacts>()
   for (const agent of agents) told.set(agent.id, await about(view, agent))
   return told

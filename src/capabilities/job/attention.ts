@@ -1,6 +1,6 @@
 import { now } from '../../kernel/clock.ts'
 import { iso } from '../../kernel/schema.ts'
-import type { Tx } from '../../kernel/storage.ts'
+import type { Reading } from '../../kernel/tool.ts'
 import { approvalHandle, inOneLine, pendingOf } from '../approval/index.ts'
 import { type AttentionSource, handleOf, type Step, type TaskRow } from '../task/index.ts'
 import { jobHandle } from './rules.ts'
@@ -13,12 +13,12 @@ const STALLED_AFTER_MS = 15 * 60_000
 const SILENT = new Set(['command'])
 
 /** Nobody takes a worktree away from under an agent. */
-export async function livingRun(tx: Tx, { task_id }: { task_id: string }): Promise<string | undefined> {
-  return (await runStore(tx).livingOf(task_id)) && 'An agent is at work in it.'
+export async function livingRun({ view }: Reading, { task_id }: { task_id: string }): Promise<string | undefined> {
+  return (await runStore(view).livingOf(task_id)) && 'An agent is at work in it.'
 }
 
 /** What the newest job of a task says of it; nothing when it is over and the task has moved on. */
-export const jobAttention: AttentionSource = async (view, tasks) => {
+export const jobAttention: AttentionSource = async ({ view }, tasks) => {
   const told: Awaited<ReturnType<AttentionSource>> = new Map()
   const auto = tasks.filter((task) => task.task_type === 'AUTO')
   const jobs = await jobStore(view).latest(auto.map((task) => task.id))

@@ -52,7 +52,7 @@ export async function briefOn(
     base: work.base_branch,
     houseRules: await present(ctx, place),
     checks: repo?.checks ?? null,
-    leads: task.lead ? await epicOf(view, task) : undefined,
+    leads: task.lead ? await epicOf(ctx, task) : undefined,
     reviews: await reviewedOn(ctx, task),
     ...more,
   })

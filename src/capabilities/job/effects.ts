@@ -51,7 +51,7 @@ async function launch(ctx: EffectContext, run_id: string): Promise<void> {
   const work = await workOf(ctx.view, run.task_id)
   if (!work) throw new Error(`the work of ${run.task_id} is not there`)
   await placeOf(ctx, work)
-  const place = await makeWorktree(ctx, await workPlan(ctx.view, work))
+  const place = await makeWorktree(ctx, await workPlan(ctx, work))
   const ready = await makeReady(ctx, { work, place, by: run_id, next: launchRun({ run_id }, { queue: run_id }) })
   if (ready === 'later') return
   // The next life tries again.

@@ -1,9 +1,13 @@
 import { z } from 'zod'
 import { defineCapability, JSON_TEXT, setting } from '../../kernel/capability.ts'
+import { answer } from '../../kernel/point.ts'
 import { APPROVALS } from '../../ports/harness.ts'
-import { whereabouts } from '../task/index.ts'
-import { startAgent, stopAgent } from './agents.ts'
+import { agentFacts } from '../agent/index.ts'
+import { attention, whereabouts } from '../task/index.ts'
+import { inUse } from '../work/index.ts'
+import { aboutAgents, startAgent, stopAgent } from './agents.ts'
 import { APPROVAL_LINE } from './approvals.ts'
+import { jobAttention, livingRun } from './attention.ts'
 import { getBudget, setBudget } from './budget.ts'
 import { admitLater, forgetRun, launchRun, lingered, settleRun, stopRun } from './effects.ts'
 import { follower } from './follow.ts'
@@ -83,6 +87,7 @@ export const job = defineCapability({
   ],
   effects: [launchRun, stopRun, lingered, settleRun, forgetRun, admitLater],
   reactors: [follower],
+  answers: [answer(agentFacts, aboutAgents), answer(attention, jobAttention, 'agent'), answer(inUse, livingRun)],
   settings: {
     'runs.max_per_host': setting(Places, 8, 'How many agents run on one machine at a time; others wait in line'),
     'runs.max_per_project': setting(Places, 8, 'How many agents run in one project at a time'),
@@ -130,10 +135,9 @@ export const job = defineCapability({
 })
 
 export { cancelJob } from './admission.ts'
-export { aboutAgents } from './agents.ts'
-export { jobAttention, livingRun } from './attention.ts'
+export { livingRun } from './attention.ts'
 export { briefOn } from './brief-for.ts'
-export { type Presence, presenceOf, whenPresenceChanges } from './presence.ts'
+export { type Presence, presenceChanges, presenceOf } from './presence.ts'
 export { letEnd, sentBack } from './rules.ts'
 export { jobEnded, OPEN_STATES } from './schema.ts'
 export { jobStore, runStore } from './store.ts'

@@ -1,3 +1,4 @@
+import { definePoint } from '../../kernel/point.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import type { RunContext } from '../../kernel/tool.ts'
 import { isLiving } from './schema.ts'
@@ -22,8 +23,8 @@ export async function presenceOf(view: Tx, agent: string): Promise<{ presence: P
 }
 
 /** What others have to do in the transaction in which an agent begins to run, or has become idle. */
-export const whenPresenceChanges: ((ctx: RunContext, agent: string) => Promise<void>)[] = []
+export const presenceChanges = definePoint.all<(ctx: RunContext, agent: string) => Promise<void>>('agent.presence')
 
 export async function presenceChanged(ctx: RunContext, { agent_id }: RunRow): Promise<void> {
-  if (agent_id !== null) for (const tell of whenPresenceChanges) await tell(ctx, agent_id)
+  if (agent_id !== null) await ctx.ask(presenceChanges, agent_id)
 }

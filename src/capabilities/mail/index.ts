@@ -1,8 +1,12 @@
 import { z } from 'zod'
 import { defineCapability, setting } from '../../kernel/capability.ts'
+import { answer } from '../../kernel/point.ts'
+import { IMPORTANCES, letters } from '../agent/index.ts'
+import { presenceChanges } from '../job/index.ts'
 import { migrations } from './migrations.ts'
-import { giveNotice, notice, postWebhook, runCommand } from './notice.ts'
-import { IMPORTANCES, mailAcked, mailRead, mailSent } from './schema.ts'
+import { giveNotice, notice, postWebhook, presenceChanged, runCommand } from './notice.ts'
+import { mailAcked, mailRead, mailSent } from './schema.ts'
+import { storeLetter } from './send.ts'
 import { mailStore } from './store.ts'
 import { ack, inbox, read, reply, send, thread } from './tools.ts'
 
@@ -24,6 +28,7 @@ export const mail = defineCapability({
   values: { letters: { importance: IMPORTANCES } },
   events: [mailSent, mailRead, mailAcked],
   effects: [giveNotice, runCommand, postWebhook],
+  answers: [answer(presenceChanges, presenceChanged), answer(letters, async (ctx, letter) => void (await storeLetter(ctx, letter)))],
   settings: {
     'mail.per_minute': setting(Letters, 60, 'Letters a minute that one token may send in the long run'),
     'mail.burst': setting(Letters, 30, 'Letters that one token may send at once after a pause'),
@@ -66,8 +71,6 @@ export const mail = defineCapability({
   resources: [{ uri: 'signalbox://inbox', name: 'inbox', description: 'Your unread letters', tool: 'mail_inbox' }],
 })
 
-export { callFor } from './calls.ts'
-export { presenceChanged, type Wake, wakers } from './notice.ts'
-export { HUMAN, mailSent, SYSTEM_SENDER } from './schema.ts'
-export { type Letter, sendLetter } from './send.ts'
+export { type Wake, wake } from './notice.ts'
+export { mailSent } from './schema.ts'
 export { type LetterRow, mailStore } from './store.ts'

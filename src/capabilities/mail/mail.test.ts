@@ -4,7 +4,7 @@ import { tables } from '../../db/tables.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { type Caller, openTestApp, type TestApp, test } from '../../testing/app.ts'
 import { withProbe } from '../../testing/probe.ts'
-import { sendLetter } from './index.ts'
+import { storeLetter } from './send.ts'
 
 const letter = (more: object = {}) => ({ subject: 'Hi', body: 'Which port?', ...more })
 
@@ -91,7 +91,7 @@ describe('a letter', () => {
       impact: 'write',
       profile: 'viewer',
       async run(ctx: RunContext, { to, fail }: { to: string; fail: boolean }) {
-        const row = await sendLetter(ctx, { from: 'system', to, subject: 'x'.repeat(300), body: 'It failed.', importance: 'urgent' })
+        const row = await storeLetter(ctx, { from: 'system', to, subject: 'x'.repeat(300), body: 'It failed.', importance: 'urgent' })
         if (fail) throw new Error('on purpose')
         return { mail_id: row.id }
       },

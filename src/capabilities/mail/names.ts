@@ -1,6 +1,5 @@
 import type { Tx } from '../../kernel/storage.ts'
-import { agentStore } from '../agent/index.ts'
-import { HUMAN, SYSTEM_SENDER } from './schema.ts'
+import { agentStore, HUMAN, SYSTEM_SENDER } from '../agent/index.ts'
 
 export interface Known {
   handle: string

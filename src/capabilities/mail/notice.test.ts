@@ -1,32 +1,32 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { tables } from '../../db/tables.ts'
+import type { Capability } from '../../kernel/capability.ts'
 import type { Harness } from '../../ports/harness.ts'
 import type { Notifier } from '../../ports/notifier.ts'
-import { Caller, openTestApp } from '../../testing/app.ts'
+import { Caller, onlyAnswering, openTestApp } from '../../testing/app.ts'
 import { QUICK } from '../../testing/effects.ts'
 import { FakeGit } from '../../testing/fakes/git.ts'
 import { FakeRunner, fakeHarness, harnessesOf } from '../../testing/fakes/runs.ts'
 import { deferred, until } from '../../testing/signals.ts'
-import { wakers } from './index.ts'
+import { type Wake, wake } from './index.ts'
 
 const letter = (more: object = {}) => ({ subject: 'Platypus', body: 'Which port?', ...more })
 
 /** Counts whom it is asked to wake, in the place of whoever does so. */
 function waking() {
   const woken: [string, number][] = []
-  const wake = async (_ctx: unknown, agent: string, unread: number) => {
+  const by: Wake = async (_ctx, agent, unread) => {
     woken.push([agent, unread])
-    return true
+    return 'soon'
   }
-  wakers.unshift(wake)
-  onTestFinished(() => void wakers.splice(wakers.indexOf(wake), 1))
-  return woken
+  return { woken, capabilities: onlyAnswering(wake, by) }
 }
 
 /** An agent of ours at work, that hears what it is told. */
-async function atWork(harness: Partial<Harness> = {}, settings: Record<string, unknown> = {}) {
+async function atWork(harness: Partial<Harness> = {}, settings: Record<string, unknown> = {}, capabilities?: Capability[]) {
   const runner = new FakeRunner()
-  const app = await openTestApp({ ports: { runner, git: new FakeGit(), harnesses: harnessesOf(fakeHarness(harness)) }, effectTimes: QUICK })
+  const ports = { runner, git: new FakeGit(), harnesses: harnessesOf(fakeHarness(harness)) }
+  const app = await openTestApp({ ports, effectTimes: QUICK, ...(capabilities ? { capabilities } : {}) })
   onTestFinished(() => app.close())
   const all = { 'runs.default_harness': 'fake', 'runs.max_lives': 1, 'mail.notice_seconds': 0, ...settings }
   for (const [key, value] of Object.entries(all)) await app.owner.call('setting_update', { key, value })
@@ -177,9 +177,7 @@ describe('an agent that works', () => {
 
   test('[M14] is told again in its next run, until it was told three times', async () => {
     // To be woken counts as well.
-    const all = wakers.splice(0)
-    onTestFinished(() => void wakers.push(...all))
-    const app = await atWork()
+    const app = await atWork({}, {}, onlyAnswering(wake))
     await app.ann.call('mail_send', letter({ to_agent_id: app.agent_id }))
     await until(() => app.told().length === 1)
     await app.over(app.run)
@@ -210,8 +208,8 @@ describe('an agent that works', () => {
 
 describe('an agent that is idle', () => {
   test('[M15] is woken by a letter, once; one that has never run is not', async () => {
-    const woken = waking()
-    const app = await atWork()
+    const { woken, capabilities } = waking()
+    const app = await atWork({}, {}, capabilities)
     await app.over(app.run)
     await app.owner.call('mail_send', letter({ to_agent_id: app.ann.id }))
     await app.settled()
@@ -228,8 +226,8 @@ describe('an agent that is idle', () => {
   })
 
   test('[M15] also by what it was told of and did not read before its run ended', async () => {
-    const woken = waking()
-    const app = await atWork()
+    const { woken, capabilities } = waking()
+    const app = await atWork({}, {}, capabilities)
     await app.ann.call('mail_send', letter({ to_agent_id: app.agent_id }))
     await until(() => app.told().length === 1)
     await app.settled()

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { defineEffect } from '../../kernel/effect.ts'
+import { definePoint } from '../../kernel/point.ts'
 import { redactText } from '../../kernel/redact.ts'
 import { iso } from '../../kernel/schema.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
@@ -17,17 +18,17 @@ const MANY = 100
 const MOST_ATTEMPTS = 8
 const SHOWN = 2_000
 
-/** Makes an idle agent of ours run, to read its letters; true when it will. An agent that nobody wakes reads them in its next run. */
-export type Wake = (ctx: RunContext, agent: string, unread: number) => Promise<boolean>
+/** Makes an idle agent of ours run, to read its letters: when, or undefined when it will not. */
+export type Wake = (ctx: RunContext, agent: string, unread: number) => Promise<'soon' | undefined>
 
-/** Who can wake agents; asked in order until one does. */
-export const wakers: Wake[] = []
+/** An agent that nobody wakes reads its letters in its next run. */
+export const wake = definePoint.first<Wake>('mail.wake', async () => undefined)
 
 /** One notice for all letters that come before it is given. Bodies stay where they are. */
 export async function tellSoon(ctx: RunContext, agent: string): Promise<void> {
   const found = await presenceOf(ctx.tx, agent)
   // In a window of its own it waits for the event.
-  if (!found || (found.presence === 'idle' && !wakers.length)) return
+  if (!found) return
   const store = mailStore(ctx.tx)
   const { due_at, given_at } = await store.holdNotice(agent)
   if (due_at !== null && due_at + OVERDUE_MS > ctx.now) return
@@ -67,21 +68,18 @@ export const notice = defineTool({
     const store = mailStore(ctx.tx)
     const { given_at } = await store.holdNotice(agent_id)
     const found = await presenceOf(ctx.tx, agent_id)
-    const isNews = async (when: string) => (await store.markNoticed(agent_id, when, MOST_NOTICES)) > 0
     // One that is coming is told when it is there.
-    const tells = found?.presence === 'running' && hears && (await isNews(found.run.id))
-    const wakes = found?.presence === 'idle' && (await isNews(`after ${found.run.id}`))
+    const isReached = (found?.presence === 'running' && hears) || found?.presence === 'idle'
+    const when = found && (found.presence === 'idle' ? `after ${found.run.id}` : found.run.id)
+    const isNews = isReached && when !== undefined && (await store.hasNews(agent_id, when, MOST_NOTICES))
+    const tells = isNews && found?.presence === 'running'
+    const wakes = isNews && !tells && (await ctx.ask(wake, agent_id, await store.unread([agent_id]))) !== undefined
     if (tells) await tellAgent(ctx, found.run, await inOneLine(ctx, agent_id))
-    if (wakes) await wakeUp(ctx, agent_id)
+    if (tells || wakes) await store.markNoticed(agent_id, when as string, MOST_NOTICES)
     await store.putNotice({ agent_id, due_at: null, given_at: tells ? ctx.now : given_at })
     return {}
   },
 })
-
-async function wakeUp(ctx: RunContext, agent: string): Promise<void> {
-  const unread = await mailStore(ctx.tx).unread([agent])
-  for (const wake of wakers) if (await wake(ctx, agent, unread)) return
-}
 
 /** Nothing in it was written by others: names are handles. */
 async function inOneLine(ctx: RunContext, agent: string): Promise<string> {

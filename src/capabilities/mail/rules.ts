@@ -1,9 +1,8 @@
 import { type Refusal, refuse } from '../../kernel/error.ts'
 import type { Principal } from '../../kernel/policy.ts'
 import type { RunContext } from '../../kernel/tool.ts'
-import { hashOf } from '../agent/index.ts'
+import { HUMAN, hashOf } from '../agent/index.ts'
 import { presenceOf } from '../job/index.ts'
-import { HUMAN } from './schema.ts'
 import { type LetterRow, mailStore } from './store.ts'
 
 const MINUTE_MS = 60_000

@@ -1,16 +1,10 @@
 import { z } from 'zod'
 import { defineEvent } from '../../kernel/event.ts'
 import { Timestamp, text } from '../../kernel/schema.ts'
+import { IMPORTANCES } from '../agent/index.ts'
 import { MailId, ThreadId } from '../ids.ts'
 
-export const IMPORTANCES = ['low', 'normal', 'high', 'urgent'] as const
-export type Importance = (typeof IMPORTANCES)[number]
 export const Importance = z.enum(IMPORTANCES)
-
-/** The address of whoever of the people reads it first. */
-export const HUMAN = 'human'
-/** The sender of what Signalbox itself has to say. */
-export const SYSTEM_SENDER = 'system'
 
 const LONGEST_SUBJECT = 200
 export const Subject = text(LONGEST_SUBJECT)

@@ -1,28 +1,12 @@
 import type { RunContext } from '../../kernel/tool.ts'
-import { agentStore } from '../agent/index.ts'
+import { agentStore, HUMAN, type Letter, SYSTEM_SENDER } from '../agent/index.ts'
 import { tellPeople, tellSoon } from './notice.ts'
 import { fingerprintOf } from './rules.ts'
-import { asSubject, HUMAN, type Importance, mailSent, SYSTEM_SENDER } from './schema.ts'
+import { asSubject, mailSent } from './schema.ts'
 import { type LetterRow, mailStore } from './store.ts'
 
-export interface Letter {
-  /** `system`, or the id of an agent or a person. */
-  from: string
-  /** The id of an agent or a person, or `human`. */
-  to: string
-  subject: string
-  body: string
-  importance?: Importance
-  needs_ack?: boolean
-  /** That of the letter that it answers. */
-  thread?: string
-  in_reply_to?: string
-  /** What it is about; default: where its sender works, or for a letter of Signalbox its receiver. */
-  about?: { project_id?: string | null; epic_id?: string | null; task_id?: string | null }
-}
-
 /** Stored with the transaction that writes it: one row for one receiver, with its event. */
-export async function sendLetter(ctx: RunContext, letter: Letter): Promise<LetterRow> {
+export async function storeLetter(ctx: RunContext, letter: Letter): Promise<LetterRow> {
   const { from, to, body } = letter
   const subject = asSubject(letter.subject)
   const row: LetterRow = {

@@ -3,7 +3,7 @@ import { insertion, statement } from '../../db/statement.ts'
 import { tables } from '../../db/tables.ts'
 import type { Role } from '../../kernel/policy.ts'
 import type { Tx } from '../../kernel/storage.ts'
-import type { Importance } from './schema.ts'
+import type { Importance } from '../agent/index.ts'
 
 export interface LetterRow {
   id: string
@@ -110,6 +110,15 @@ const hasSomethingToDo = (eb: ExpressionBuilder<Tables & { a: Tables['agents'] }
     eb.exists(eb.selectFrom('tokens as t').select('t.principal').whereRef('t.principal', '=', 'a.id').where('t.ended_at', 'is', null)),
   ])
 
+/** Unread letters that the agent was not told of in this run, and not too often altogether. */
+const isNews = (agent: string, run: string, most: number) => (eb: ExpressionBuilder<Tables, 'letters'>) =>
+  eb.and([
+    eb('to_id', '=', agent),
+    eb('read_at', 'is', null),
+    eb('notices', '<', most),
+    eb.or([eb('noticed_in', 'is', null), eb('noticed_in', '!=', run)]),
+  ])
+
 const READS = statement((db: Db, { id }: { id: string }) =>
   db.selectFrom('agents as a').select('a.id').where('a.id', '=', id).where(hasSomethingToDo),
 )
@@ -185,18 +194,22 @@ export function mailStore(tx: Tx) {
     },
     putNotice: ({ agent_id, ...row }: NoticeRow) => db.updateTable('mail_notices').set(row).where('agent_id', '=', agent_id).execute(),
 
-    /** Those unread letters that the agent was not told of in this run, and not too often altogether; how many they are. */
-    markNoticed: async (agent: string, run: string, most: number) => {
-      const result = await db
+    /** Whether there are unread letters that the agent was not told of in this run, and not too often altogether. */
+    hasNews: async (agent: string, run: string, most: number) =>
+      (
+        await db
+          .selectFrom('letters')
+          .select('id')
+          .where(isNews(agent, run, most))
+          .limit(1)
+          .execute()
+      ).length > 0,
+    markNoticed: (agent: string, run: string, most: number) =>
+      db
         .updateTable('letters')
         .set((eb) => ({ noticed_in: run, notices: eb('notices', '+', 1) }))
-        .where('to_id', '=', agent)
-        .where('read_at', 'is', null)
-        .where('notices', '<', most)
-        .where((eb) => eb.or([eb('noticed_in', 'is', null), eb('noticed_in', '!=', run)]))
-        .executeTakeFirst()
-      return Number(result.numUpdatedRows)
-    },
+        .where(isNews(agent, run, most))
+        .execute(),
 
     /** Those of a role that have something to do, or are connected. */
     ofRole: (role: Role, where: { epic_id?: string; project_id?: string }, limit: number) =>

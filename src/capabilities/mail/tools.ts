@@ -5,12 +5,12 @@ import { ROLE_NAMES } from '../../kernel/policy.ts'
 import { iso, isoOrNull, PageSize, PageToken, Timestamp } from '../../kernel/schema.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
-import { agentStore } from '../agent/index.ts'
+import { agentStore, HUMAN, type Letter, SYSTEM_SENDER } from '../agent/index.ts'
 import { AgentId, EpicId, MailId, ProjectId, ThreadId } from '../ids.ts'
 import { type Known, nameOf, whoIs } from './names.ts'
 import { addressesOf, fingerprintOf, notMine, requireNew, requireRoom } from './rules.ts'
-import { asSubject, Body, HUMAN, Importance, LetterView, mailAcked, mailRead, Subject, SYSTEM_SENDER } from './schema.ts'
-import { type Letter, sendLetter } from './send.ts'
+import { asSubject, Body, Importance, LetterView, mailAcked, mailRead, Subject } from './schema.ts'
+import { storeLetter } from './send.ts'
 import { type LetterRow, mailStore } from './store.ts'
 
 const MOST_RECEIVERS = 100
@@ -247,7 +247,7 @@ async function post(ctx: RunContext, receivers: string[], written: Written): Pro
   }
   const thread = written.thread ?? ctx.id('thread')
   const rows: LetterRow[] = []
-  for (const to of receivers) rows.push(await sendLetter(ctx, { ...written, from: principal.id, to, thread }))
+  for (const to of receivers) rows.push(await storeLetter(ctx, { ...written, from: principal.id, to, thread }))
   const mail_ids = rows.map((row) => row.id)
   return { mail_id: mail_ids[0] as string, mail_ids, thread_id: thread, timestamp: iso(ctx.now) }
 }

@@ -58,6 +58,11 @@ export async function withdraw(ctx: RunContext, task: TaskRow, reason: string): 
   return { ...merge, ...ended }
 }
 
+/** What is to be merged, and is over by then. */
+export async function withdrawEnded(ctx: RunContext, task: TaskRow): Promise<void> {
+  await withdraw(ctx, task, task.deleted_at === null ? 'Its task was closed.' : 'Its task was deleted.')
+}
+
 /** Without a turn, one who takes it out and one who tells that it has landed could each overwrite the other. */
 async function openMergeOf(ctx: RunContext, task: string): Promise<MergeRow | undefined> {
   const found = await mergeStore(ctx.tx).lastOf(task)

@@ -95,7 +95,7 @@ async function follow(
     const at = how && (await lineNow(ctx, repo, line))
     const followed = await ctx.ports.git.follow({ ...lineOf(repo, line), known: await knownHeads(ctx.view, line) })
     if (at?.state === 'foreign') {
-      const head = await lineHeadOf(ctx.view, repo.id, line.target)
+      const head = await lineHeadOf(ctx, repo.id, line.target)
       return { behind: followed.state === 'even' ? 0 : followed.by, reason: movedElsewhere({ ...line, head }, at.head) }
     }
     return followed.state === 'even' ? { behind: 0, reason: null } : { behind: followed.by, reason: followed.message.slice(0, 2_000) }
@@ -117,7 +117,7 @@ export const dropCheckouts = defineEffect({
 })
 
 /** Behind what the line still does there. */
-export const linesOfRepo: Belonging = {
+const lines: Belonging = {
   open: async () => [],
   async end(ctx, { repo: id, project }) {
     const repo = id && (await projectStore(ctx.tx).repo(id))
@@ -126,6 +126,8 @@ export const linesOfRepo: Belonging = {
       ctx.enqueue(dropCheckouts({ repo: repo.path, target }, { queue: queueOf(id, target) }))
   },
 }
+
+export const linesOfRepo = async () => lines
 
 interface Wanted {
   merge: MergeRow

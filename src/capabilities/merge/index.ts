@@ -1,16 +1,21 @@
 import { z } from 'zod'
 import { defineCapability, JSON_TEXT, setting } from '../../kernel/capability.ts'
+import { answer } from '../../kernel/point.ts'
 import { BASE_STRATEGIES, MERGE_METHODS } from '../../ports/git.ts'
-import { whereabouts } from '../task/index.ts'
-import { cancel } from './cancel.ts'
+import { belongings } from '../project/index.ts'
+import { attention, taskEnds, whereabouts } from '../task/index.ts'
+import { handedIn, lineBegins, lineHead } from '../work/index.ts'
+import { reviewAttention } from './attention.ts'
+import { cancel, withdrawEnded } from './cancel.ts'
 import { decide, submit } from './decide.ts'
-import { dropCheckouts, followLine, workOffLine } from './effects.ts'
+import { dropCheckouts, followLine, linesOfRepo, workOffLine } from './effects.ts'
 import { retry, status } from './line.ts'
 import { migrations } from './migrations.ts'
 import { createPr } from './pr-create.ts'
 import { queue } from './queue.ts'
 import { rebased, rebaseOntoLine, rebaseWork } from './rebase.ts'
 import { built, conflict, follows, hold, landed, red, stuck, withdrawn } from './reports.ts'
+import { handedInOf } from './rules.ts'
 import {
   lineFollowed,
   lineFreed,
@@ -26,7 +31,7 @@ import {
   reviewDecided,
   reviewRebased,
 } from './schema.ts'
-import { foreign, passed, stands } from './stands.ts'
+import { beginLine, foreign, lineHeadOf, passed, stands } from './stands.ts'
 import { MERGE_STATES, mergeStore } from './store.ts'
 import { syncRepo } from './sync.ts'
 
@@ -77,6 +82,14 @@ export const merge = defineCapability({
     lineFollowed,
   ],
   effects: [workOffLine, followLine, dropCheckouts, rebaseOntoLine],
+  answers: [
+    answer(attention, reviewAttention, 'line'),
+    answer(taskEnds, withdrawEnded),
+    answer(belongings, linesOfRepo, 'lines'),
+    answer(handedIn, handedInOf),
+    answer(lineHead, lineHeadOf),
+    answer(lineBegins, beginLine),
+  ],
   settings: {
     'merge.method': setting(
       z.enum(MERGE_METHODS),
@@ -96,10 +109,7 @@ export const merge = defineCapability({
   ],
 })
 
-export { reviewAttention } from './attention.ts'
 export { withdraw } from './cancel.ts'
 export { toDecide } from './decide.ts'
-export { linesOfRepo } from './effects.ts'
-export { back, checkMayDecide, handedInOf, isCurrent, isReviewerOf } from './rules.ts'
+export { back, checkMayDecide, isCurrent, isReviewerOf } from './rules.ts'
 export { reviewDecided } from './schema.ts'
-export { beginLine, lineHeadOf } from './stands.ts'

@@ -25,7 +25,7 @@ export async function enterLine(
   work: WorkRow,
   approved: Pick<MergeRow, 'review_id' | 'head_commit'>,
 ): Promise<MergeRow> {
-  const epic = await epicOf(ctx.tx, task)
+  const epic = await epicOf(ctx, task)
   const { repo_id, project_id, base_branch, strategy } = work
   const row: MergeRow = {
     id: ctx.id('merge'),

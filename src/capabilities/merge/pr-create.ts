@@ -3,8 +3,8 @@ import { Refusal, refuse } from '../../kernel/error.ts'
 import { inScope, type Principal } from '../../kernel/policy.ts'
 import { text } from '../../kernel/schema.ts'
 import { defineTool, type LookContext, type RunContext } from '../../kernel/tool.ts'
+import { sendLetter } from '../agent/index.ts'
 import { TaskId } from '../ids.ts'
-import { sendLetter } from '../mail/index.ts'
 import { projectStore } from '../project/index.ts'
 import { isAtLimit, openPr, type PrRow, prStore, prUrl, requestReview, reviewStore, uncommitted } from '../review/index.ts'
 import { Body, checkOwnTask, epicOf, handleOf, isDuty, requireTask, reviewedBy, type TaskRow, Title, withinTask } from '../task/index.ts'
@@ -119,7 +119,7 @@ async function handInAs(ctx: RunContext, task: TaskRow, input: z.output<typeof W
 /** Of an epic it lands on the branch of that. */
 async function aimed(ctx: RunContext, task: TaskRow, work: WorkRow, branch: string | undefined): Promise<Refusal | undefined> {
   if (branch === undefined || branch === work.base_branch) return undefined
-  const epic = await epicOf(ctx.tx, task)
+  const epic = await epicOf(ctx, task)
   if (epic)
     return refuse('INVALID_INPUT', `The tasks of ${epic.handle} are merged into ${epic.branch}.`, { hint: 'Leave out base_branch.' })
   await aimAt(ctx, work, branch)
@@ -139,7 +139,7 @@ async function lookedAt(ctx: LookContext, task: TaskRow, reviewed: string | unde
   const unknown = branch === undefined || branch === work.base_branch ? undefined : await noSuchBranch(ctx, work, branch)
   if (unknown) return unknown
   const head = reviewed ? (await headOf(ctx, task.id)).head : state.head
-  const follows = (await lineHeadOf(ctx.view, work.repo_id, work.base_branch)) ?? undefined
+  const follows = (await lineHeadOf(ctx, work.repo_id, work.base_branch)) ?? undefined
   const { files } = await ctx.ports.git.diff(place, { from: work.base_commit, follows, bytes: FEW_BYTES })
   if (head !== work.base_commit && files.some(({ path }) => !path.startsWith(OWN_FOLDER))) return head
   return refuse('CONFLICT', `${handleOf(task)} has changed nothing: a pull request would be empty.`, {

@@ -46,7 +46,7 @@ export const rebaseWork = defineTool({
       return refuse('CONFLICT', `${handleOf(task)} was approved: it is merged with what has landed by itself.`)
     const work = await workOf(ctx.tx, task.id)
     if (!work?.base_commit) return refuse('CONFLICT', `${handleOf(task)} has no branch of its own.`)
-    await requireFree(ctx.tx, work)
+    await requireFree(ctx, work)
     // It would count as handed in from then on.
     if (seen?.head && round.handed_in && seen.head !== round.handed_in) return another(task, round, seen.head, round.handed_in)
     const request = ctx.id('rebase')
@@ -88,7 +88,7 @@ async function onto(ctx: EffectContext, review_id: string) {
   const work = task && (await workOf(ctx.view, task.id))
   const [place, repo] = work ? [await placeOf(ctx, work), await projectStore(ctx.view).repo(work.repo_id)] : []
   if (!task || !work || !place || !repo || task.status !== 'REVIEW') return { result: 'failed', reason: 'It is no longer in REVIEW.' }
-  const epic = await epicOf(ctx.view, task)
+  const epic = await epicOf(ctx, task)
   const target = epic?.branch ?? work.base_branch
   const line = { repo_id: repo.id, target, project_id: task.project_id, made_from: epic?.base_branch ?? null, strategy: work.strategy }
   const at = await lineNow(ctx, repo, line)

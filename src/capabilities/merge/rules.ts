@@ -1,9 +1,7 @@
 import { type Refusal, refuse } from '../../kernel/error.ts'
 import { inScope, type Principal, reaches } from '../../kernel/policy.ts'
-import type { Tx } from '../../kernel/storage.ts'
-import type { RunContext } from '../../kernel/tool.ts'
-import { agentStore } from '../agent/index.ts'
-import { sendLetter } from '../mail/index.ts'
+import type { Reading, RunContext } from '../../kernel/tool.ts'
+import { agentStore, sendLetter } from '../agent/index.ts'
 import { type ReviewRow, reviewStore, UNDECIDED } from '../review/index.ts'
 import { about, handleOf, type TaskRow, taskNoted, taskStore, transition, withinTask } from '../task/index.ts'
 
@@ -39,7 +37,7 @@ export function isCurrent(round: ReviewRow | undefined): round is ReviewRow {
 }
 
 /** What is reviewed, or on its way through the line; null where nobody looked when it was handed in. */
-export async function handedInOf(tx: Tx, task: string): Promise<string | null> {
+export async function handedInOf({ view: tx }: Reading, task: string): Promise<string | null> {
   const [last] = await reviewStore(tx).latest([task])
   if (!isCurrent(last)) return null
   return (last.decision === 'approve' && last.outcome === null ? last.head_commit : null) ?? last.handed_in

@@ -1,18 +1,15 @@
 import { z } from 'zod'
 import type { EffectContext } from '../../kernel/effect.ts'
 import type { Tx } from '../../kernel/storage.ts'
-import { defineTool, type RunContext } from '../../kernel/tool.ts'
+import { defineTool, type Reading, type RunContext } from '../../kernel/tool.ts'
 import { BASE_STRATEGIES, GitRefusal, type LineHead, type LineOf } from '../../ports/git.ts'
+import { HUMAN, sendLetter } from '../agent/index.ts'
 import { takeTurn } from '../handle.ts'
-import { sendLetter } from '../mail/index.ts'
 import { projectStore, type RepoRow } from '../project/index.ts'
 import { taskStore } from '../task/index.ts'
 import { type WorkRow, wasWorkedIn } from '../work/index.ts'
 import { lineHeld, lineMoved } from './schema.ts'
 import { type LineRow, mergeStore } from './store.ts'
-
-/** Whoever of the people reads it first. */
-const HUMAN = 'human'
 
 export type Line = Pick<LineRow, 'repo_id' | 'target' | 'project_id' | 'made_from' | 'strategy'>
 
@@ -25,8 +22,8 @@ export function lineOf(
 }
 
 /** Where the line was told to stand last. Its ref can be moved by whoever works in the repository. */
-export async function lineHeadOf(tx: Tx, repo: string, target: string): Promise<string | null> {
-  return (await mergeStore(tx).line(repo, target))?.head ?? null
+export async function lineHeadOf({ view }: Reading, repo: string, target: string): Promise<string | null> {
+  return (await mergeStore(view).line(repo, target))?.head ?? null
 }
 
 /** … and what is about to land: cut off before that was told, it has landed. */
@@ -59,7 +56,7 @@ export async function beginLine(ctx: EffectContext, work: WorkRow, makeBranch: (
   const { repo_id, project_id, strategy, base_branch, base_from } = work
   const repo = await projectStore(ctx.view).repo(repo_id)
   const isReview = (await taskStore(ctx.view).find(work.task_id))?.reviews_task_id
-  if (!repo || isReview || (await lineHeadOf(ctx.view, repo_id, base_branch))) return makeBranch()
+  if (!repo || isReview || (await lineHeadOf(ctx, repo_id, base_branch))) return makeBranch()
   const look = (target: string, made_from: string | null) =>
     lineNow(ctx, repo, { repo_id, target, project_id, made_from, strategy }).catch((error) => {
       if (!(error instanceof GitRefusal)) throw error
@@ -112,7 +109,7 @@ async function tellOfBegin(
   { repo_id, target, project_id, made_from }: Line,
   head: string,
 ): Promise<Record<string, never>> {
-  const below = made_from ? await lineHeadOf(ctx.tx, repo_id, made_from) : null
+  const below = made_from ? await lineHeadOf(ctx, repo_id, made_from) : null
   if (below === head || !(await wasWorkedIn(ctx.tx, repo_id))) return {}
   const repo = await projectStore(ctx.tx).repo(repo_id)
   const subject = `The line of ${target} of ${repo?.handle ?? repo_id} begins`

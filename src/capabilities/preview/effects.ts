@@ -45,7 +45,7 @@ async function launch(ctx: EffectContext, preview_id: string): Promise<void> {
   const work = await workOf(ctx.view, row.task_id)
   if (work?.state !== 'made') return notStarted(ctx, row.id, 'Its worktree was taken away.')
   await placeOf(ctx, work)
-  const place = await makeWorktree(ctx, await workPlan(ctx.view, work))
+  const place = await makeWorktree(ctx, await workPlan(ctx, work))
   const ready = await makeReady(ctx, { work, place, by: row.id, next: launchPreview({ preview_id }, { queue: row.id }) })
   if (ready === 'later') return
   if (ready !== 'ready') return notStarted(ctx, row.id, ready.problem)

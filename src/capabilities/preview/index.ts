@@ -1,6 +1,9 @@
 import { z } from 'zod'
 import { defineCapability, setting } from '../../kernel/capability.ts'
-import { launchPreview, stopPreview } from './effects.ts'
+import { answer } from '../../kernel/point.ts'
+import { taskEnds } from '../task/index.ts'
+import { removal } from '../work/index.ts'
+import { askToStop, endPreviewOf, launchPreview, stopPreview } from './effects.ts'
 import { follower } from './follow.ts'
 import { migrations } from './migrations.ts'
 import { ended, ready, started } from './reports.ts'
@@ -16,10 +19,9 @@ export const preview = defineCapability({
   events: [previewStarting, previewStarted, previewReady, previewEnded],
   effects: [launchPreview, stopPreview],
   reactors: [follower],
+  answers: [answer(taskEnds, async (ctx, task) => void (await askToStop(ctx, task.id))), answer(removal, endPreviewOf, 'processes')],
   settings: {
     [HOURS]: setting(z.number().min(0.01).max(720), 12, 'How long a preview may run, in hours'),
     [MINUTES]: setting(z.number().min(0.01).max(120), 5, 'How long the program of a preview may take until it answers, in minutes'),
   },
 })
-
-export { askToStop as stopPreviewOf, endPreviewOf } from './effects.ts'

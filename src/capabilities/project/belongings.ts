@@ -1,5 +1,5 @@
-import type { Tx } from '../../kernel/storage.ts'
-import type { RunContext } from '../../kernel/tool.ts'
+import { definePoint } from '../../kernel/point.ts'
+import type { Reading, RunContext } from '../../kernel/tool.ts'
 
 /** A repository, or with no `repo` a whole project. */
 export interface Owner {
@@ -10,24 +10,24 @@ export interface Owner {
 /** What belongs to a repository or a project and ends with it. */
 export interface Belonging {
   /** What is not over, by name: `T-1 (REVIEW)`. */
-  open(tx: Tx, owner: Owner): Promise<string[]>
+  open(ctx: Reading, owner: Owner): Promise<string[]>
   /** In the transaction in which its owner goes. */
   end(ctx: RunContext, owner: Owner, reason: string): Promise<void>
 }
 
-/** Said where the capabilities are put together, in the order in which they end. */
-export const belongings: Belonging[] = []
+/** In the order in which they end: an epic ends its tasks, and a line lets go of what still lands on it. */
+export const belongings = definePoint.all<() => Promise<Belonging>>('project.belongings', ['epics', 'tasks', 'work', 'lines'])
 
 const MOST_NAMED = 20
 
-export async function stillOpen(tx: Tx, owner: Owner): Promise<string[]> {
+export async function stillOpen(ctx: Reading, owner: Owner): Promise<string[]> {
   const open: string[] = []
-  for (const belonging of belongings) open.push(...(await belonging.open(tx, owner)))
+  for (const belonging of await ctx.ask(belongings)) open.push(...(await belonging.open(ctx, owner)))
   return open
 }
 
 export async function endAll(ctx: RunContext, owner: Owner, reason: string): Promise<void> {
-  for (const belonging of belongings) await belonging.end(ctx, owner, reason)
+  for (const belonging of await ctx.ask(belongings)) await belonging.end(ctx, owner, reason)
 }
 
 export function named(all: string[]): string {

@@ -33,7 +33,7 @@ export const removeRepo = defineTool({
     const row = await projectStore(ctx.tx).repo(repo_id)
     if (!row) return refuse('RESOURCE_NOT_FOUND', 'That repository is gone.')
     const { handle, path } = row
-    const open = await stillOpen(ctx.tx, { project: row.project_id, repo: row.id })
+    const open = await stillOpen(ctx, { project: row.project_id, repo: row.id })
     if (open.length && !close_tasks)
       return refuse('CONFLICT', `${handle} has work that has not landed: ${named(open)}.`, {
         hint: 'Land or close these first. With close_tasks they are closed, whoever is at work on them is ended, and what is not committed is saved.',
@@ -63,7 +63,7 @@ export const deleteProject = defineTool({
     const project = await store.project(project_id)
     if (!project) return refuse('RESOURCE_NOT_FOUND', 'That project is gone.')
     const { id, handle, name } = project
-    const open = await stillOpen(ctx.tx, { project: id })
+    const open = await stillOpen(ctx, { project: id })
     if (open.length && !with_tasks)
       return refuse('CONFLICT', `${handle} is not done: ${named(open)}.`, {
         hint: 'Finish or close these first. With with_tasks they are deleted, whoever is at work on them is ended, and what is not committed is saved.',

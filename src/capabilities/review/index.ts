@@ -1,9 +1,12 @@
 import { z } from 'zod'
 import { defineCapability, JSON_TEXT, setting } from '../../kernel/capability.ts'
+import { answer } from '../../kernel/point.ts'
 import type { Tx } from '../../kernel/storage.ts'
+import { taskEnds } from '../task/index.ts'
+import { workPullRequest } from '../work/index.ts'
 import { keepHandedIn } from './keep.ts'
 import { migrations } from './migrations.ts'
-import { getPr, PrView, prClosed, prMerged, prOpened } from './pull-requests.ts'
+import { closePr, getPr, PrView, prClosed, prMerged, prOpened, pullRequestOf } from './pull-requests.ts'
 import { ReviewView, reviewRefused, reviewRequested, reviewTimedOut } from './schema.ts'
 import { DECISIONS, FEEDBACK_PRIORITIES, FEEDBACK_STATES, FEEDBACK_TYPES, prStore, READERS, reviewStore } from './store.ts'
 import { timedOut, timeOut } from './timeout.ts'
@@ -20,6 +23,10 @@ export const review = defineCapability({
   },
   events: [reviewRequested, reviewRefused, reviewTimedOut, prOpened, prMerged, prClosed],
   effects: [timeOut, keepHandedIn],
+  answers: [
+    answer(taskEnds, (ctx, task) => closePr(ctx, task, task.closed_reason ?? 'Its task is gone.')),
+    answer(workPullRequest, pullRequestOf),
+  ],
   settings: {
     'review.max_iterations': setting(z.int().min(1).max(1_000), 3, 'How many rounds of review a task may have'),
     'review.auto_abandon_after': setting(
@@ -53,8 +60,8 @@ export const reviewsOf = (tx: Tx, task: string) => reviewStore(tx).ofTask(task)
 
 export { keepCommit } from './keep.ts'
 export { isAtLimit, tally } from './limit.ts'
-export { closePr, insertPr, openPr, PrView, prMerged, prUrl, prView, pullRequestOf } from './pull-requests.ts'
-export { askForReviewers, type ReviewerFacts, readerProgram } from './reviewer.ts'
+export { closePr, insertPr, openPr, PrView, prMerged, prUrl, prView } from './pull-requests.ts'
+export { type ReviewerFacts, readerProgram, roundReviewer } from './reviewer.ts'
 export { beingMerged, isBeingMerged } from './rules.ts'
 export { reviewRefused, reviewRequested, reviewTimedOut } from './schema.ts'
 export {

@@ -2,8 +2,7 @@ import { z } from 'zod'
 import { refuse } from '../../kernel/error.ts'
 import { defineEvent } from '../../kernel/event.ts'
 import { iso, isoOrNull, Timestamp } from '../../kernel/schema.ts'
-import type { Tx } from '../../kernel/storage.ts'
-import { defineTool, type RunContext } from '../../kernel/tool.ts'
+import { defineTool, type Reading, type RunContext } from '../../kernel/tool.ts'
 import { nextNumber } from '../handle.ts'
 import { EpicId, PrId, TaskId } from '../ids.ts'
 import { handleOf, type TaskRow } from '../task/index.ts'
@@ -114,8 +113,8 @@ export function prView(row: PrRow, address: string): z.output<typeof PrView> {
   }
 }
 
-export async function pullRequestOf(tx: Tx, task: string, address: string) {
-  const row = await prStore(tx).ofTask(task)
+export async function pullRequestOf({ view }: Reading, task: string, address: string) {
+  const row = await prStore(view).ofTask(task)
   return row && { id: row.id, number: row.number, state: row.state, url: prUrl(row, address) }
 }
 

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Refusal } from '../../kernel/error.ts'
-import type { Tx } from '../../kernel/storage.ts'
-import type { LookContext, WatchContext } from '../../kernel/tool.ts'
+import { definePoint } from '../../kernel/point.ts'
+import type { LookContext, Reading, WatchContext } from '../../kernel/tool.ts'
 import type { Harness } from '../../ports/harness.ts'
 import { programFor } from '../programs.ts'
 import { workOf, workPlan, worktreePath } from '../work/index.ts'
@@ -34,13 +34,10 @@ export const ReviewerView = z.strictObject({
 })
 
 export type ReviewerFacts = Omit<z.output<typeof ReviewerView>, 'worktree_path'>
-type Source = (view: Tx, round: ReviewRow) => Promise<ReviewerFacts | undefined>
+type Source = (ctx: Reading, round: ReviewRow) => Promise<ReviewerFacts | undefined>
 
 /** Whoever starts reviewers knows them; handing in does not. */
-let source: Source | undefined
-export function askForReviewers(ask: Source): void {
-  source = ask
-}
+export const roundReviewer = definePoint.one<Source>('review.reviewer', async () => undefined)
 
 /** Where none is set for reviews, a reviewer that somebody asks for is as every other agent. */
 export function readerProgram(ctx: LookContext): Promise<Harness | Refusal> {
@@ -52,7 +49,7 @@ export async function reviewerThere(ctx: WatchContext, round: ReviewRow): Promis
   const until = performance.now() + STARTING_MS
   for (;;) {
     const cursor = await ctx.cursor()
-    const reviewer = await source?.(ctx.view, round)
+    const reviewer = await ctx.ask(roundReviewer, round)
     const undecided = (await reviewStore(ctx.view).find(round.id))?.decision === null
     const waits = undecided && (!reviewer || reviewer.state === 'starting')
     const filter = { project: round.project_id, types: NEWS }
@@ -65,5 +62,5 @@ export async function reviewerThere(ctx: WatchContext, round: ReviewRow): Promis
 async function pathOf(ctx: WatchContext, task: string): Promise<string> {
   const work = await workOf(ctx.view, task)
   if (!work) throw new Error(`the reviewer on ${task} has no work`)
-  return worktreePath(ctx.ports.git, await workPlan(ctx.view, work))
+  return worktreePath(ctx.ports.git, await workPlan(ctx, work))
 }

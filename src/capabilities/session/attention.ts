@@ -2,7 +2,7 @@ import type { AttentionSource } from '../task/index.ts'
 import { sessionStore } from './store.ts'
 
 /** What the newest session of a PAIR task says of it. */
-export const sessionAttention: AttentionSource = async (view, tasks) => {
+export const sessionAttention: AttentionSource = async ({ view }, tasks) => {
   const told: Awaited<ReturnType<AttentionSource>> = new Map()
   const pair = tasks.filter((task) => task.task_type === 'PAIR')
   for (const session of await sessionStore(view).latest(pair.map(({ id }) => id))) {

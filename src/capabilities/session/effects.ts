@@ -47,7 +47,7 @@ async function launch(ctx: EffectContext, session_id: string): Promise<void> {
   if (row.state !== 'opening' || row.close_asked_at !== null) return
   const work = await workOf(ctx.view, row.task_id)
   if (!work) throw new Error(`the work of ${row.task_id} is not there`)
-  const place = await makeWorktree(ctx, await workPlan(ctx.view, work))
+  const place = await makeWorktree(ctx, await workPlan(ctx, work))
   const ready = await makeReady(ctx, { work, place, by: session_id, next: launchSession({ session_id }, { queue: session_id }) })
   if (ready === 'later') return
   if (ready !== 'ready') return notOpened(ctx, session_id, ready.problem)

@@ -1,12 +1,16 @@
 import { defineCapability, JSON_TEXT, setting } from '../../kernel/capability.ts'
+import { answer } from '../../kernel/point.ts'
 import { text } from '../../kernel/schema.ts'
-import type { Tx } from '../../kernel/storage.ts'
-import type { RunContext } from '../../kernel/tool.ts'
+import type { Reading, RunContext } from '../../kernel/tool.ts'
+import { agentTerminal } from '../agent/index.ts'
+import { attention } from '../task/index.ts'
+import { inUse } from '../work/index.ts'
+import { sessionAttention } from './attention.ts'
 import { closeSession, launchSession, promptSession, typeInto } from './effects.ts'
 import { follower } from './follow.ts'
 import { migrations } from './migrations.ts'
 import { delivered, ended, prepared, readied, started, taskOver, typed } from './reports.ts'
-import { askToClose } from './rules.ts'
+import { askToClose, openSession } from './rules.ts'
 import {
   PROMPT_STATES,
   SESSION_STATES,
@@ -28,12 +32,12 @@ export const session = defineCapability({
   events: [sessionOpening, sessionOpened, sessionPrompted, sessionTyped, sessionClosing, sessionClosed],
   effects: [launchSession, promptSession, typeInto, closeSession],
   reactors: [follower],
+  answers: [answer(agentTerminal, terminalOf), answer(attention, sessionAttention, 'terminal'), answer(inUse, openSession)],
   settings: {
     'sessions.default_program': setting(text(40), 'claude', 'Which program session_open starts when it is not told'),
   },
 })
 
-export { sessionAttention } from './attention.ts'
 export { openSession } from './rules.ts'
 
 /** Of a task whose work was given up. */
@@ -43,6 +47,6 @@ export async function closeTerminal(ctx: RunContext, task: string): Promise<void
 }
 
 /** The name of the terminal that an agent is in. */
-export async function terminalOf(tx: Tx, agent: string): Promise<string | undefined> {
-  return (await sessionStore(tx).ofAgent(agent))?.name
+async function terminalOf({ view }: Reading, agent: string): Promise<string | undefined> {
+  return (await sessionStore(view).ofAgent(agent))?.name
 }

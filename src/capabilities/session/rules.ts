@@ -2,8 +2,7 @@ import type { z } from 'zod'
 import { type Refusal, refuse } from '../../kernel/error.ts'
 import { type Principal, reaches } from '../../kernel/policy.ts'
 import { iso, isoOrNull } from '../../kernel/schema.ts'
-import type { Tx } from '../../kernel/storage.ts'
-import type { RunContext } from '../../kernel/tool.ts'
+import type { Reading, RunContext } from '../../kernel/tool.ts'
 import { fromJson } from '../../kernel/unreadable.ts'
 import { endToken } from '../agent/index.ts'
 import { shellWord } from '../shell-word.ts'
@@ -60,8 +59,8 @@ export function noSession(task: TaskRow): Refusal {
 }
 
 /** Nobody takes a worktree away from under a terminal. */
-export async function openSession(tx: Tx, { task_id }: { task_id: string }): Promise<string | undefined> {
-  return (await sessionStore(tx).livingOf(task_id)) && 'A terminal is open in it.'
+export async function openSession({ view }: Reading, { task_id }: { task_id: string }): Promise<string | undefined> {
+  return (await sessionStore(view).livingOf(task_id)) && 'A terminal is open in it.'
 }
 
 /** What was asked for first holds. The end itself is told by what ends it. */

@@ -237,7 +237,7 @@ function available({ ports: { interactives } }: LookContext) {
 }
 
 async function isBusy(ctx: RunContext, task: TaskRow): Promise<Refusal | undefined> {
-  if (!(await livingRun(ctx.tx, { task_id: task.id }))) return undefined
+  if (!(await livingRun(ctx, { task_id: task.id }))) return undefined
   return refuse('CONFLICT', `An agent still works on ${handleOf(task)} by itself.`, { hint: 'Wait until it has ended, or stop it.' })
 }
 

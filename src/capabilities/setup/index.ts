@@ -1,5 +1,10 @@
 import { z } from 'zod'
 import { defineCapability, JSON_TEXT, setting } from '../../kernel/capability.ts'
+import { answer } from '../../kernel/point.ts'
+import { attention } from '../task/index.ts'
+import { removal } from '../work/index.ts'
+import { setupAttention } from './attention.ts'
+import { cleanUpWork } from './cleanup.ts'
 import { get } from './get.ts'
 import { makeSetup } from './make.ts'
 import { migrations } from './migrations.ts'
@@ -18,6 +23,7 @@ export const setup = defineCapability({
   events: [setupStarted, setupEnded, setupCleaned],
   effects: [makeSetup, forgetKept],
   reactors: [secretsWatcher],
+  answers: [answer(attention, setupAttention, 'checkout'), answer(removal, cleanUpWork, 'cleanup')],
   settings: {
     [LIMIT]: setting(z.number().min(0.01).max(1_440), 15, 'How long the setup of a checkout may take, and its cleanup, in minutes'),
     [ENVIRONMENT]: setting(
@@ -31,8 +37,7 @@ export const setup = defineCapability({
   },
 })
 
-export { setupAttention } from './attention.ts'
-export { clean, cleanUpWork } from './cleanup.ts'
+export { clean } from './cleanup.ts'
 export { makeReady } from './make.ts'
 export { withPackages } from './packages.ts'
 export { environmentOf, environmentOfWork, leaseOfWork, lineHolder, portsOf } from './ports.ts'

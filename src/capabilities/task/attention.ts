@@ -1,4 +1,5 @@
-import type { Tx } from '../../kernel/storage.ts'
+import { definePoint } from '../../kernel/point.ts'
+import type { Reading } from '../../kernel/tool.ts'
 import type { AttentionName } from './schema.ts'
 import type { TaskRow } from './store.ts'
 
@@ -16,20 +17,23 @@ export interface Step {
 }
 
 /** What another capability knows of open tasks that it moves; of the others it says nothing. */
-export type AttentionSource = (view: Tx, tasks: TaskRow[]) => Promise<Map<string, Attended>>
+export type AttentionSource = (ctx: Reading, tasks: TaskRow[]) => Promise<Map<string, Attended>>
 
-const sources: AttentionSource[] = []
+/** Whoever stands first has the word about a task that several know. */
+export const attention = definePoint.all<AttentionSource>('task.attention', [
+  'round',
+  'supervisor',
+  'line',
+  'staffing',
+  'checkout',
+  'agent',
+  'terminal',
+])
 
-/** Said once, where the capabilities are put together: tasks know nobody who works on them. */
-export function askForAttention(...more: AttentionSource[]): void {
-  sources.push(...more)
-}
-
-/** The first source that knows a task has the word. */
-export async function attended(view: Tx, tasks: TaskRow[]): Promise<Map<string, Attended>> {
+export async function attended(ctx: Reading, tasks: TaskRow[]): Promise<Map<string, Attended>> {
   const open = tasks.filter((task) => task.status !== 'DONE' && task.deleted_at === null)
   const found = new Map<string, Attended>()
   if (!open.length) return found
-  for (const source of sources) for (const [id, told] of await source(view, open)) if (!found.has(id)) found.set(id, told)
+  for (const answers of await ctx.ask(attention, open)) for (const [id, told] of answers) if (!found.has(id)) found.set(id, told)
   return found
 }

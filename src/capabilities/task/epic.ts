@@ -1,5 +1,6 @@
 import { type Refusal, refuse } from '../../kernel/error.ts'
-import type { Tx } from '../../kernel/storage.ts'
+import { definePoint } from '../../kernel/point.ts'
+import type { Reading } from '../../kernel/tool.ts'
 import type { TaskRow } from './store.ts'
 
 /** What a task, and the work on it, have to know of its epic. */
@@ -19,22 +20,18 @@ export interface EpicFacts {
   supervisor_id: string | null
 }
 
-type EpicSource = (tx: Tx, id: string) => Promise<EpicFacts | undefined>
+type EpicSource = (ctx: Reading, id: string) => Promise<EpicFacts | undefined>
 
-let source: EpicSource | undefined
+/** An epic knows its tasks, not the other way round. */
+export const taskEpic = definePoint.one<EpicSource>('task.epic', async () => undefined)
 
-/** Said once, where the capabilities are put together: an epic knows its tasks, not the other way round. */
-export function askForEpics(epics: EpicSource): void {
-  source = epics
-}
-
-export async function epicOf(tx: Tx, task: Pick<TaskRow, 'epic_id'>): Promise<EpicFacts | undefined> {
-  return task.epic_id === null ? undefined : source?.(tx, task.epic_id)
+export async function epicOf(ctx: Reading, task: Pick<TaskRow, 'epic_id'>): Promise<EpicFacts | undefined> {
+  return task.epic_id === null ? undefined : ctx.ask(taskEpic, task.epic_id)
 }
 
 /** The epic that a new task is to be in. */
-export async function requireOpenEpic(tx: Tx, id: string): Promise<EpicFacts | Refusal> {
-  const epic = await source?.(tx, id)
+export async function requireOpenEpic(ctx: Reading, id: string): Promise<EpicFacts | Refusal> {
+  const epic = await ctx.ask(taskEpic, id)
   if (!epic) return refuse('RESOURCE_NOT_FOUND', `There is no epic "${id}".`, { next_tool: 'epic_list', next_arguments: {} })
   if (epic.open) return epic
   return refuse('CONFLICT', `${epic.handle} takes no more tasks.`, {

@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import { defineCapability, JSON_TEXT, setting } from '../../kernel/capability.ts'
+import { answer } from '../../kernel/point.ts'
 import type { Tx } from '../../kernel/storage.ts'
+import { belongings } from '../project/index.ts'
 import { createIssues } from './issues.ts'
 import { migrations } from './migrations.ts'
 import { accept, get as getPlan, propose } from './plan.ts'
@@ -18,7 +20,7 @@ import {
   taskUpdated,
 } from './schema.ts'
 import { taskStore } from './store.ts'
-import { assign, close, context, create, get, list, move, note, remove, update } from './tools.ts'
+import { assign, close, context, create, get, list, move, note, remove, tasksOfProject, update } from './tools.ts'
 import { wait } from './wait.ts'
 
 const Seconds = z.int().min(1).max(86_400)
@@ -32,6 +34,7 @@ export const task = defineCapability({
     plans: { status: getPlan.output.shape.status.options, proposal: JSON_TEXT, task_ids: JSON_TEXT },
   },
   events: [taskCreated, taskUpdated, taskMoved, taskAssigned, taskDeleted, taskNoted, planProposed, planDecided],
+  answers: [answer(belongings, tasksOfProject, 'tasks')],
   settings: {
     'general.tasks_wait_default_timeout_seconds': setting(Seconds, 900, 'How long task_wait waits when the caller does not say'),
     'general.tasks_wait_max_timeout_seconds': setting(Seconds, 900, 'The longest that task_wait waits, over several calls'),
@@ -59,8 +62,8 @@ export const task = defineCapability({
 })
 
 export type { AttentionSource, Step } from './attention.ts'
-export { askForAttention } from './attention.ts'
-export { askForEpics, type EpicFacts, epicOf } from './epic.ts'
+export { attention } from './attention.ts'
+export { type EpicFacts, epicOf, taskEpic } from './epic.ts'
 export {
   about,
   checkOwnTask,
@@ -71,15 +74,15 @@ export {
   requireTask,
   requireUnblocked,
   reviewedBy,
+  taskEnds,
   touched,
   transition,
-  whenTaskEnds,
   withinTask,
 } from './rules.ts'
 export { Body, Description, type Status, TaskSummary, TaskView, Title, taskNoted } from './schema.ts'
 export { whyNotScript } from './script.ts'
 export { type NoteRow, type TaskRow, taskStore } from './store.ts'
-export { createTask, tasksOfProject } from './tools.ts'
+export { createTask } from './tools.ts'
 export { fullView, summaries } from './view.ts'
 
 /** Where something lies that belongs to a task: a job, a run, its work. */

@@ -47,7 +47,7 @@ export const createIssues = defineTool({
   prepare: async (ctx) => ({ address: await ctx.ports.daemon.address() }),
   async run(ctx: RunContext, { issues, project_id }: z.output<typeof Wanted>, { address }: { address: string }) {
     const epic_id = ctx.principal.role === 'supervisor' ? ctx.principal.scope.epic : undefined
-    const epic = epic_id ? await requireOpenEpic(ctx.tx, epic_id) : undefined
+    const epic = epic_id ? await requireOpenEpic(ctx, epic_id) : undefined
     if (epic instanceof Refusal) return epic
     const project = epic?.project_id ?? project_id ?? (await currentProject(ctx.tx, ctx.principal))
     if (!project) return noProject()

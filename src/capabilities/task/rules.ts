@@ -1,4 +1,5 @@
 import { type Refusal, refuse } from '../../kernel/error.ts'
+import { definePoint } from '../../kernel/point.ts'
 import { type Principal, reaches } from '../../kernel/policy.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import type { LookContext, RunContext } from '../../kernel/tool.ts'
@@ -73,8 +74,8 @@ export function checkOwnTask(principal: Principal, task: TaskRow): Refusal | und
   })
 }
 
-/** What belongs to a task and ends with it, in the same transaction: said where the capabilities are put together. */
-export const whenTaskEnds: ((ctx: RunContext, task: TaskRow) => Promise<void>)[] = []
+/** What belongs to a task ends with it, in the same transaction. */
+export const taskEnds = definePoint.all<(ctx: RunContext, task: TaskRow) => Promise<void>>('task.ends')
 
 /** The only writer of `status`. */
 export async function transition(ctx: RunContext, task: TaskRow, to: Status, reason: string | null): Promise<TaskRow> {
@@ -86,7 +87,7 @@ export async function transition(ctx: RunContext, task: TaskRow, to: Status, rea
   }
   await save(ctx, task, next)
   ctx.emit(taskMoved(about(task), { handle: handleOf(task), version: next.version, from: task.status, to, reason }))
-  if (to === 'DONE') for (const end of whenTaskEnds) await end(ctx, next)
+  if (to === 'DONE') await ctx.ask(taskEnds, next)
   return next
 }
 

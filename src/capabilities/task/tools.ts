@@ -20,9 +20,9 @@ import {
   requireTask,
   requireUnblocked,
   save,
+  taskEnds,
   touched,
   transition,
-  whenTaskEnds,
 } from './rules.ts'
 import {
   Body,
@@ -74,7 +74,7 @@ export const create = defineTool({
   core: true,
   async run(ctx, input) {
     const epic_id = input.epic_id ?? (ctx.principal.role === 'supervisor' ? ctx.principal.scope.epic : undefined)
-    const epic = epic_id ? await requireOpenEpic(ctx.tx, epic_id) : undefined
+    const epic = epic_id ? await requireOpenEpic(ctx, epic_id) : undefined
     if (epic instanceof Refusal) return epic
     const project = input.project_id ?? epic?.project_id ?? (await currentProject(ctx.tx, ctx.principal))
     if (!project) return noProject()
@@ -83,7 +83,7 @@ export const create = defineTool({
     const row = await createTask(ctx, project, { ...input, epic_id })
     const blockers = input.blocked_by.length ? await taskStore(ctx.tx).blockers([row.id]) : []
     // Of an epic somebody may be on the way already; of others nobody can know of it yet.
-    const told = row.epic_id === null ? undefined : (await attended(ctx.tx, [row])).get(row.id)
+    const told = row.epic_id === null ? undefined : (await attended(ctx, [row])).get(row.id)
     return { task_id: row.id, handle: handleOf(row), task: freshView(row, blockers, told) }
   },
 })
@@ -99,7 +99,7 @@ export const get = defineTool({
   profile: 'viewer',
   core: true,
   async look(ctx, input) {
-    return { task: await fullView(ctx.view, await requireTask(ctx, input.task_id), input.notes) }
+    return { task: await fullView(ctx, await requireTask(ctx, input.task_id), input.notes) }
   },
 })
 
@@ -130,10 +130,10 @@ export const context = defineTool({
     // Every few lines of an agent are one of these: nothing else would be left.
     const history = (await ctx.recent(undefined, { task: row.id, types: ['!run.progressed'] }, 50)).reverse()
     return {
-      task: await fullView(ctx.view, row, 100),
+      task: await fullView(ctx, row, 100),
       project: projectView(project),
       repos: (await projectStore(ctx.view).repos(row.project_id, '', 50)).map(repoView),
-      siblings: await summaries(ctx.view, siblings),
+      siblings: await summaries(ctx, siblings),
       history: history.map(eventView),
       cursor,
     }
@@ -173,7 +173,7 @@ export const list = defineTool({
     const rows = await taskStore(ctx.view).list(filter, input.order, input.after, input.limit)
     const last = rows.at(-1)
     return {
-      tasks: await summaries(ctx.view, rows),
+      tasks: await summaries(ctx, rows),
       next: last && rows.length === input.limit ? pageAfter(last, input.order) : null,
       cursor,
     }
@@ -250,7 +250,7 @@ export const move = defineTool({
     const refusal = row.lead ? ofAnEpic(row) : checkMove(ctx.principal, row, input.status)
     if (refusal) return refusal
     // Reopened it is a task of its epic again, which may take none any more.
-    const epic = row.status === 'DONE' && row.epic_id !== null ? await requireOpenEpic(ctx.tx, row.epic_id) : undefined
+    const epic = row.status === 'DONE' && row.epic_id !== null ? await requireOpenEpic(ctx, row.epic_id) : undefined
     if (epic instanceof Refusal) return epic
     if (input.status === 'IN_PROGRESS' && row.status === 'BACKLOG') await requireUnblocked(ctx, row)
     const next = await transition(ctx, row, input.status as z.output<typeof StatusName>, input.reason ?? null)
@@ -325,7 +325,7 @@ async function deleteTask(ctx: RunContext, row: TaskRow): Promise<void> {
   await agentStore(ctx.tx).unbindTask(row.id, ctx.now)
   await save(ctx, row, next)
   ctx.emit(taskDeleted(about(row), { handle: handleOf(row), version: next.version, from: row.status }))
-  for (const end of whenTaskEnds) await end(ctx, next)
+  await ctx.ask(taskEnds, next)
 }
 
 /** More would keep everybody else waiting. */
@@ -333,9 +333,9 @@ const MOST_OPEN = 500
 const OPEN: Status[] = ['BACKLOG', 'IN_PROGRESS', 'REVIEW']
 
 /** Those of a project go with it; those that only have work in a repository are that work's. */
-export const tasksOfProject: Belonging = {
-  async open(tx, { project, repo }) {
-    const tasks = repo ? [] : await taskStore(tx).list({ project, statuses: OPEN }, 'number', undefined, MOST_OPEN)
+const belonging: Belonging = {
+  async open({ view }, { project, repo }) {
+    const tasks = repo ? [] : await taskStore(view).list({ project, statuses: OPEN }, 'number', undefined, MOST_OPEN)
     return tasks.filter((task) => !isDuty(task)).map((task) => `${handleOf(task)} (${task.status})`)
   },
   async end(ctx, { project, repo }) {
@@ -347,6 +347,8 @@ export const tasksOfProject: Belonging = {
     await taskStore(ctx.tx).deleteDone(project, ctx.now)
   },
 }
+
+export const tasksOfProject = async () => belonging
 
 export const note = defineTool({
   name: 'task_note',
@@ -423,7 +425,7 @@ function ofAnEpic(row: TaskRow): Refusal {
 }
 
 async function changed(ctx: RunContext, row: TaskRow) {
-  return { task_id: row.id, handle: handleOf(row), task: await fullView(ctx.tx, row) }
+  return { task_id: row.id, handle: handleOf(row), task: await fullView(ctx, row) }
 }
 
 type Fields = Partial<Omit<z.output<typeof NewTask>, 'base_branch' | 'parent_id' | 'blocked_by'>> & {

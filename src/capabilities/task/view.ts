@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { iso } from '../../kernel/schema.ts'
-import type { Tx } from '../../kernel/storage.ts'
+import type { Reading } from '../../kernel/tool.ts'
 import { fromJson } from '../../kernel/unreadable.ts'
 import { type Attended, attended } from './attention.ts'
 import { type Blocker, handleOf, isOpen } from './rules.ts'
@@ -9,9 +9,9 @@ import { type NoteRow, type TaskRow, taskStore } from './store.ts'
 
 const SHOWN_NOTES = 20
 
-export async function summaries(view: Tx, rows: TaskRow[]): Promise<z.output<typeof TaskSummary>[]> {
-  const blockers = await taskStore(view).blockers(rows.map((row) => row.id))
-  const told = await attended(view, rows)
+export async function summaries(ctx: Reading, rows: TaskRow[]): Promise<z.output<typeof TaskSummary>[]> {
+  const blockers = await taskStore(ctx.view).blockers(rows.map((row) => row.id))
+  const told = await attended(ctx, rows)
   return rows.map((row) =>
     summary(
       row,
@@ -21,12 +21,12 @@ export async function summaries(view: Tx, rows: TaskRow[]): Promise<z.output<typ
   )
 }
 
-export async function fullView(view: Tx, row: TaskRow, notes = SHOWN_NOTES): Promise<z.output<typeof TaskView>> {
-  const store = taskStore(view)
+export async function fullView(ctx: Reading, row: TaskRow, notes = SHOWN_NOTES): Promise<z.output<typeof TaskView>> {
+  const store = taskStore(ctx.view)
   const [{ blockers, dependents }, shown, told] = await Promise.all([
     store.neighbours(row.id),
     notes ? store.notes(row.id, notes) : [],
-    attended(view, [row]),
+    attended(ctx, [row]),
   ])
   // Fewer than were asked for are all there are.
   const count = shown.length < notes ? shown.length : await store.countNotes(row.id)

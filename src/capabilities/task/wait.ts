@@ -76,7 +76,7 @@ async function rowOf(ctx: WatchContext, id: string): Promise<TaskRow> {
 
 async function result(ctx: WatchContext, previous: Status, row: TaskRow, code: z.output<typeof WaitCode>, cursor: Cursor, resume: boolean) {
   const changed = code === 'TASK_CHANGED' || code === 'CHANGED_SINCE_CURSOR' || code === 'TASK_DELETED'
-  const [task] = row.deleted_at === null ? await summaries(ctx.view, [row]) : []
+  const [task] = row.deleted_at === null ? await summaries(ctx, [row]) : []
   return {
     changed,
     timed_out: code === 'WAIT_TIMEOUT',

@@ -6,11 +6,11 @@ import { workStore } from './store.ts'
 const MOST = 1_000
 
 /** The work in a repository: what has not landed is closed with its task. Every branch stays. */
-export const workInRepo: Belonging = {
-  async open(tx, { repo }) {
+const belonging: Belonging = {
+  async open({ view }, { repo }) {
     const open: string[] = []
-    for (const { task_id } of repo ? await workStore(tx).openIn(repo, MOST) : []) {
-      const task = await taskStore(tx).find(task_id)
+    for (const { task_id } of repo ? await workStore(view).openIn(repo, MOST) : []) {
+      const task = await taskStore(view).find(task_id)
       if (task && !isDuty(task)) open.push(`${handleOf(task)} (${task.status})`)
     }
     return open
@@ -25,3 +25,5 @@ export const workInRepo: Belonging = {
     for (const row of await store.madeIn(repo, MOST)) await takeAway(ctx, row)
   },
 }
+
+export const workInRepo = async () => belonging

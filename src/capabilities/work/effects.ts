@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { defineEffect, type EffectContext } from '../../kernel/effect.ts'
 import type { RunContext } from '../../kernel/tool.ts'
 import { GitRefusal, type NewPlace, type Rescue } from '../../ports/git.ts'
-import { beginLine, landedOn } from './line.ts'
+import { lineBegins, lineHead } from './line.ts'
 import { requireHere, workPlan, worktreePath } from './plan.ts'
-import { beforeRemoval, whoUses } from './rules.ts'
+import { removal, whoUses } from './rules.ts'
 import { WorkPlan } from './schema.ts'
 import { type WorkRow, workStore } from './store.ts'
 
@@ -17,11 +17,11 @@ const REFUSALS = 5
 export async function makeWorktree(ctx: EffectContext, plan: WorkPlan): Promise<NewPlace & { head: string; from: string }> {
   const { repo, base: branch, base_from, strategy } = plan
   const row = await workStore(ctx.view).find(plan.work_id)
-  const line = async (of: string) => (row ? landedOn(ctx.view, row.repo_id, of) : null)
+  const line = async (of: string) => (row ? ctx.ask(lineHead, row.repo_id, of) : null)
   const makeBranch = async () => {
     if (base_from) await ctx.ports.git.branch({ repo, branch, base: base_from, strategy, line: await line(base_from) })
   }
-  await (row ? beginLine(ctx, row, makeBranch) : makeBranch())
+  await (row ? ctx.ask(lineBegins, row, makeBranch) : makeBranch())
   const place = { ...placeFor(ctx, plan), line: await line(branch) }
   const { base, head } = await ctx.ports.git.add(place)
   await ctx.report('work_made', { work_id: plan.work_id, path: place.path, host: ctx.ports.daemon.host, base_commit: base, head })
@@ -40,7 +40,7 @@ export const removeWork = defineEffect({
       const place = placeFor(ctx, plan)
       // Somebody was started in it again while this waited for its turn, or while the rest of it was ended.
       await requireUnused(ctx, row)
-      for (const end of row ? beforeRemoval : []) await end(ctx, row as WorkRow, place)
+      if (row) await ctx.ask(removal, row, place)
       await requireUnused(ctx, row)
       const { rescue } = await ctx.ports.git.remove(place, plan.name)
       await ctx.report('work_removed', { work_id: plan.work_id, rescue: told(rescue) })
@@ -48,13 +48,13 @@ export const removeWork = defineEffect({
 })
 
 async function requireUnused(ctx: EffectContext, row: WorkRow | undefined): Promise<void> {
-  const used = row && (await whoUses(ctx.view, row))
+  const used = row && (await whoUses(ctx, row))
   if (used) throw new GitRefusal('foreign', `${used} It is kept.`)
 }
 
 /** What is not committed is saved first; the branch stays. */
 export async function takeAway(ctx: RunContext, row: WorkRow): Promise<void> {
-  ctx.enqueue(removeWork({ plan: await workPlan(ctx.tx, row), request: ctx.id('removal') }, { queue: row.repo_id }))
+  ctx.enqueue(removeWork({ plan: await workPlan(ctx, row), request: ctx.id('removal') }, { queue: row.repo_id }))
 }
 
 export const undoWork = defineEffect({

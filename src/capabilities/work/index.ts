@@ -1,5 +1,8 @@
 import { defineCapability, setting } from '../../kernel/capability.ts'
+import { answer } from '../../kernel/point.ts'
+import { belongings } from '../project/index.ts'
 import { whereabouts } from '../task/index.ts'
+import { workInRepo } from './belongings.ts'
 import { removeWork, undoWork } from './effects.ts'
 import { migrations } from './migrations.ts'
 import { failed, made, removed, restored } from './reports.ts'
@@ -14,6 +17,7 @@ export const work = defineCapability({
   values: { works: { state: WORK_STATES, strategy: Strategy.options } },
   events: [workMade, workRemoved, workRescued, workRestored, workFailed],
   effects: [removeWork, undoWork],
+  answers: [answer(belongings, workInRepo, 'work')],
   settings: {
     'general.worktree_base_ref_strategy': setting(
       Strategy,
@@ -32,10 +36,9 @@ export const work = defineCapability({
   ],
 })
 
-export { workInRepo } from './belongings.ts'
 export { makeWorktree, takeAway } from './effects.ts'
-export { askForHandedIn } from './handed-in.ts'
-export { askForLines } from './line.ts'
+export { handedIn } from './handed-in.ts'
+export { lineBegins, lineHead } from './line.ts'
 export { isOurs, nameOf } from './names.ts'
 export {
   aimAt,
@@ -51,7 +54,7 @@ export {
   worksOf,
   worktreePath,
 } from './plan.ts'
-export { askForPullRequests } from './pull-request.ts'
-export { beforeRemoval, checkMayReadFiles, inUse, type KeepReason, requireFree } from './rules.ts'
+export { workPullRequest } from './pull-request.ts'
+export { checkMayReadFiles, inUse, type KeepReason, removal, requireFree } from './rules.ts'
 export { WorkPlan, workFailed, workMade, workRemoved } from './schema.ts'
 export { type WorkRow, workStore } from './store.ts'

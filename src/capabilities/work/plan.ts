@@ -1,6 +1,6 @@
 import { Refusal, refuse } from '../../kernel/error.ts'
 import type { Tx } from '../../kernel/storage.ts'
-import type { LookContext, RunContext } from '../../kernel/tool.ts'
+import type { LookContext, Reading, RunContext } from '../../kernel/tool.ts'
 import type { BaseStrategy, Git, Place } from '../../ports/git.ts'
 import { takeTurn } from '../handle.ts'
 import { projectStore, type RepoRow } from '../project/index.ts'
@@ -31,7 +31,7 @@ export async function planWork(ctx: RunContext, task: Task, repoId?: string): Pr
     await store.update(known.id, again)
     return { ...known, ...again }
   }
-  const epic = await epicOf(ctx.tx, task)
+  const epic = await epicOf(ctx, task)
   if (epic?.repo_id && repoId && epic.repo_id !== repoId)
     return refuse('CONFLICT', `${epic.handle} is done in another repository.`, { hint: 'Leave out repo_id.' })
   const repo = await chooseRepo(ctx.tx, task, epic?.repo_id ?? repoId)
@@ -152,10 +152,10 @@ export function worktreePath(git: Pick<Git, 'placeFor'>, { path, repo_handle, na
 }
 
 /** What an effect takes along. */
-export async function workPlan(tx: Tx, row: WorkRow): Promise<WorkPlan> {
-  const repo = await requireRepo(tx, row)
+export async function workPlan(ctx: Reading, row: WorkRow): Promise<WorkPlan> {
+  const repo = await requireRepo(ctx.view, row)
   const { id: work_id, name, path, branch, base_branch: base, strategy } = row
-  const task = row.base_from === null ? undefined : await taskStore(tx).find(row.task_id)
-  const base_from = (task && (await epicOf(tx, task))?.branch_from) ?? row.base_from
+  const task = row.base_from === null ? undefined : await taskStore(ctx.view).find(row.task_id)
+  const base_from = (task && (await epicOf(ctx, task))?.branch_from) ?? row.base_from
   return { work_id, repo: repo.path, repo_handle: repo.handle, name, path, branch, base, base_from, strategy }
 }

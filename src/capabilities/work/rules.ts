@@ -1,7 +1,9 @@
 import type { EffectContext } from '../../kernel/effect.ts'
 import { type Refusal, refuse } from '../../kernel/error.ts'
+import { definePoint } from '../../kernel/point.ts'
 import { type Principal, reaches } from '../../kernel/policy.ts'
 import type { Tx } from '../../kernel/storage.ts'
+import type { Reading } from '../../kernel/tool.ts'
 import type { Place } from '../../ports/git.ts'
 import { handleOf, reviewedBy, type TaskRow, taskStore } from '../task/index.ts'
 import type { WorkRow } from './store.ts'
@@ -18,36 +20,28 @@ export async function checkMayReadFiles(view: Tx, principal: Principal, task: Ta
 }
 
 /** Says why a work must stay; undefined when it is not the one to say so. */
-export type KeepReason = (tx: Tx, row: WorkRow) => Promise<string | undefined>
+export type KeepReason = (ctx: Reading, row: WorkRow) => Promise<string | undefined>
 
-/** Whoever works in it from outside this capability says so here: nothing of it is changed or taken away meanwhile. */
-export const inUse: KeepReason[] = []
+/** Whoever works in it says so here: nothing of it is changed or taken away meanwhile. */
+export const inUse = definePoint.first<KeepReason>('work.in_use', async () => undefined)
 
-/** Whatever is to end before a worktree is taken away is ended here. It cannot keep the worktree. */
-export type Ending = (ctx: EffectContext, row: WorkRow, place: Place) => Promise<void>
+type Ending = (ctx: EffectContext, row: WorkRow, place: Place) => Promise<void>
 
-export const beforeRemoval: Ending[] = []
+/** What runs there is ended, then what it has outside is cleaned up, before a worktree is taken away. It cannot keep the worktree. */
+export const removal = definePoint.all<Ending>('work.removal', ['processes', 'cleanup'])
 
-export function reasonToKeep(tx: Tx, row: WorkRow): Promise<string | undefined> {
-  return firstReason([...inUse, ofAnOpenTask], tx, row)
+export async function reasonToKeep(ctx: Reading, row: WorkRow): Promise<string | undefined> {
+  return (await whoUses(ctx, row)) ?? ofAnOpenTask(ctx.view, row)
 }
 
 /** In words; undefined when nobody is at work in it. */
-export function whoUses(tx: Tx, row: WorkRow): Promise<string | undefined> {
-  return firstReason(inUse, tx, row)
+export function whoUses(ctx: Reading, row: WorkRow): Promise<string | undefined> {
+  return ctx.ask(inUse, row)
 }
 
-export async function requireFree(tx: Tx, row: WorkRow): Promise<void> {
-  const reason = await whoUses(tx, row)
+export async function requireFree(ctx: Reading, row: WorkRow): Promise<void> {
+  const reason = await whoUses(ctx, row)
   if (reason) throw refuse('INVALID_AGENT_STATE', `${reason} Stop it first.`, { next_tool: 'job_list', next_arguments: {} })
-}
-
-async function firstReason(reasons: KeepReason[], tx: Tx, row: WorkRow): Promise<string | undefined> {
-  for (const reason of reasons) {
-    const found = await reason(tx, row)
-    if (found) return found
-  }
-  return undefined
 }
 
 async function ofAnOpenTask(tx: Tx, row: WorkRow): Promise<string | undefined> {

@@ -9,10 +9,10 @@ import { ProjectId, TaskId } from '../ids.ts'
 import { currentProject } from '../project/index.ts'
 import { fullView, handleOf, requireTask, type TaskRow, TaskView, taskStore, whereabouts } from '../task/index.ts'
 import { takeAway, undoWork } from './effects.ts'
-import { handedInOf } from './handed-in.ts'
-import { landedOn } from './line.ts'
+import { handedIn as handedInAt } from './handed-in.ts'
+import { lineHead } from './line.ts'
 import { placeOf, workPlan } from './plan.ts'
-import { pullRequestOf } from './pull-request.ts'
+import { workPullRequest } from './pull-request.ts'
 import { checkMayReadFiles, reasonToKeep, requireFree } from './rules.ts'
 import { FileChange, PullRequest, RescueView, WorkPlace, WorkView, workFailed, workRestored } from './schema.ts'
 import { type WorkRow, workStore } from './store.ts'
@@ -54,7 +54,7 @@ export const diff = defineTool({
     const found = await readable(ctx, input.task_id, input.latest)
     if ('body' in found) return found
     const { row, place, from, at } = found
-    const follows = (await landedOn(ctx.view, row.repo_id, row.base_branch)) ?? undefined
+    const follows = (await ctx.ask(lineHead, row.repo_id, row.base_branch)) ?? undefined
     const asked = { from, follows, at, path: input.path, bytes: input.max_bytes }
     const { files, text: patch, cut, commit, tip } = await ctx.ports.git.diff(place, asked)
     const moved_to = at !== undefined && tip !== commit ? tip : null
@@ -108,9 +108,9 @@ export const get = defineTool({
     if (!id) return refuse('INVALID_INPUT', 'Which task? None is assigned to you: give task_id.')
     const row = await workStore(ctx.view).ofTask(id)
     return {
-      task: await fullView(ctx.view, await requireTask(ctx, id)),
+      task: await fullView(ctx, await requireTask(ctx, id)),
       work: row ? placeView(row) : null,
-      pull_request: (await pullRequestOf(ctx.view, id, await ctx.ports.daemon.address())) ?? null,
+      pull_request: (await ctx.ask(workPullRequest, id, await ctx.ports.daemon.address())) ?? null,
     }
   },
 })
@@ -168,14 +168,14 @@ export const undo = defineTool({
   async run(ctx, { task_id, ref }) {
     const { task, row } = await requireWork(ctx.tx, task_id)
     if (row.state === 'planned' && row.path === null) return notMade(task)
-    await requireFree(ctx.tx, row)
+    await requireFree(ctx, row)
     if (ref !== undefined && !ref.startsWith(`refs/signalbox/rescue/${row.name}/`))
       return refuse('INVALID_INPUT', `${ref} was not saved of ${handleOf(task)}.`, {
         next_tool: 'rescue_list',
         next_arguments: { task_id },
       })
     const request = ctx.id('undo')
-    const plan = await workPlan(ctx.tx, row)
+    const plan = await workPlan(ctx, row)
     ctx.enqueue(undoWork({ plan, ref: ref ?? null, asked_at: ctx.now, request }, { queue: row.repo_id }))
     return { work_id: row.id, request }
   },
@@ -205,7 +205,7 @@ export const collect = defineTool({
       // Of those that nobody named, others' are none of the caller's business.
       if (inScope(ctx.principal, 'task', row.task_id, await whereabouts(ctx.tx, row))) continue
       const handle = task ? handleOf(task) : row.task_id
-      const reason = row.state === 'made' ? await reasonToKeep(ctx.tx, row) : 'There is no worktree.'
+      const reason = row.state === 'made' ? await reasonToKeep(ctx, row) : 'There is no worktree.'
       if (reason) kept.push({ handle, reason })
       else {
         await takeAway(ctx, row)
@@ -264,7 +264,7 @@ async function readable(ctx: LookContext, taskId: string, latest = false): Promi
   const found = { row, place, from: row.base_commit }
   if (task.status !== 'REVIEW') return found
   // What is reviewed is what would be merged, whatever lies in the worktree beside it. Its worker could move the branch and back.
-  const handedIn = latest ? null : await handedInOf(ctx.view, task.id)
+  const handedIn = latest ? null : await ctx.ask(handedInAt, task.id)
   return { ...found, at: handedIn ?? `refs/heads/${row.branch}` }
 }
 
@@ -299,7 +299,7 @@ async function view(ctx: LookContext, row: WorkRow): Promise<z.output<typeof Wor
   const { now, size } = place && !('body' in place) ? await lookAt(ctx, row, place) : { now: place, size: null }
   const seen = now && !('body' in now) ? now : undefined
   const ahead = seen?.ahead ?? null
-  const keep = await reasonToKeep(ctx.view, row)
+  const keep = await reasonToKeep(ctx, row)
   const trouble = now && 'body' in now ? now.body.message : undefined
   const { id, task_id, repo_id, state, path, host, branch, base_branch, base_commit } = row
   return {

@@ -6,6 +6,7 @@ import { test as base, describe, expect, vi } from 'vitest'
 import { z } from 'zod'
 import { defineEffect } from '../../kernel/effect.ts'
 import { Refusal, refuse } from '../../kernel/error.ts'
+import { answer } from '../../kernel/point.ts'
 import { defineTool } from '../../kernel/tool.ts'
 import { openTestApp, type TestApp } from '../../testing/app.ts'
 import { gitNow, realGit } from '../../testing/git.ts'
@@ -39,7 +40,7 @@ const start = defineTool({
     if (!task) return refuse('RESOURCE_NOT_FOUND', 'no')
     const row = await planWork(ctx, task, repo_id)
     if (row instanceof Refusal) return row
-    ctx.enqueue(make(await workPlan(ctx.tx, row), { queue: row.repo_id }))
+    ctx.enqueue(make(await workPlan(ctx, row), { queue: row.repo_id }))
     return { work_id: row.id }
   },
 })
@@ -310,24 +311,25 @@ describe('clearing up', () => {
     await expect(app.owner.call('file_read', { task_id: bad.task.id, path: '.gitignore' })).rejects.toThrow('RESOURCE_NOT_FOUND')
   })
 
-  test('[W8] takes what is finished, keeps what somebody needs, and saves before', async ({ app, ground }) => {
+  test('[W8] takes what is finished, keeps what somebody needs, and saves before', async ({ onTestFinished }) => {
+    let needed = ''
+    const reason = async (_: unknown, row: { task_id: string }) => (row.task_id === needed ? 'Its run is alive.' : undefined)
+    const app = await openTestApp({ capabilities: withProbe([start], { effects: [make], answers: [answer(inUse, reason)] }) })
+    onTestFinished(() => app.close())
+    const ground = new Ground(app)
+    await ground.prepare()
     const [open, done, used] = [await ground.work('open'), await ground.work('done'), await ground.work('used')]
     for (const { task } of [done, used]) await app.owner.call('task_close', { task_id: task.id, reason: 'enough' })
-    const needed = async (_: unknown, row: { task_id: string }) => (row.task_id === used.task.id ? 'Its run is alive.' : undefined)
-    inUse.push(needed)
+    needed = used.task.id
     writeFileSync(join(done.path, 'unsaved.txt'), 'x')
-    try {
-      expect(await app.owner.call('work_collect')).toEqual({
-        collecting: [done.task.handle],
-        kept: [
-          { handle: open.task.handle, reason: `${open.task.handle} is BACKLOG.` },
-          { handle: used.task.handle, reason: 'Its run is alive.' },
-        ],
-      })
-      expect(await app.owner.refused('work_undo', { task_id: used.task.id })).toMatchObject({ code: 'INVALID_AGENT_STATE' })
-    } finally {
-      inUse.splice(inUse.indexOf(needed), 1)
-    }
+    expect(await app.owner.call('work_collect')).toEqual({
+      collecting: [done.task.handle],
+      kept: [
+        { handle: open.task.handle, reason: `${open.task.handle} is BACKLOG.` },
+        { handle: used.task.handle, reason: 'Its run is alive.' },
+      ],
+    })
+    expect(await app.owner.refused('work_undo', { task_id: used.task.id })).toMatchObject({ code: 'INVALID_AGENT_STATE' })
     await until(async () => (await app.events({ type: 'work.removed' })).length > 0)
     expect([open, done, used].map(({ path }) => existsSync(path))).toEqual([true, false, true])
     expect(await ground.row(done.task.id)).toMatchObject({ state: 'removed' })
