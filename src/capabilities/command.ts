@@ -1,9 +1,11 @@
 import { now } from '../kernel/clock.ts'
 import type { EffectContext } from '../kernel/effect.ts'
+import type { EventType } from '../kernel/event.ts'
 import { within } from '../kernel/patience.ts'
 import { redactText } from '../kernel/redact.ts'
 import type { Ports } from '../kernel/tool.ts'
 import type { Exit, Frame } from '../ports/runner.ts'
+import { settingChanged } from './system/index.ts'
 
 /** A command of a repository's registration, run in a checkout of it. */
 export interface Command {
@@ -17,7 +19,7 @@ export interface Command {
   /** The setting with its limit, in minutes. */
   limit: string
   /** Events after any of which it may be unwanted. */
-  mayEnd: string[]
+  mayEnd: EventType[]
   /** Whether anybody still asks what this command says there. */
   isWanted(command: string): Promise<boolean>
 }
@@ -102,7 +104,7 @@ async function untilItsEnd(ctx: EffectContext, command: Command, begun: Begun): 
   }
   const look = async () => (await isWanted(begun.command)) || runner.stop(name, 'stopped', GRACE_MS)
   const subscriptions = mayEnd.map((type) => ctx.on(type, () => trying(look)))
-  subscriptions.push(ctx.on('setting.changed', ({ subject }) => subject === limit && trying(setTimer)))
+  subscriptions.push(ctx.on(settingChanged, ({ subject }) => subject === limit && trying(setTimer)))
   try {
     await setTimer()
     // Something may have been decided before anybody listened; also while the daemon was away.

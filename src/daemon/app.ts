@@ -29,7 +29,7 @@ import { Registry } from '../kernel/registry.ts'
 import { Settings } from '../kernel/settings.ts'
 import type { Tx } from '../kernel/storage.ts'
 import { canonicalJson, storable } from '../kernel/text.ts'
-import type { Ports } from '../kernel/tool.ts'
+import type { Ports, Report } from '../kernel/tool.ts'
 import type { Effects, EffectsParts } from '../ports/effects.ts'
 import { createHost } from './host.ts'
 import { createSeals, sealing } from './seals.ts'
@@ -116,10 +116,11 @@ export async function createApp(options: AppOptions): Promise<App> {
   })
   const failures: Failures = {
     async store(tx, calls) {
-      const ofAgents = registry.effects.has(escalate.type) ? calls.filter((call) => call.principal_kind === 'agent') : []
+      const effect = registry.effects.get(escalate.later as string)
+      const ofAgents = effect ? calls.filter((call) => call.principal_kind === 'agent') : []
       const toStore = ofAgents.map((call) => {
-        const critical = registry.isCritical({ tool: call.tool, ...calledAs(call) })
-        return { ...escalate({ call_id: call.id, critical }), id: host.id('effect'), callId: call.id, attempts: escalate.attempts }
+        const payload = { call_id: call.id, critical: registry.isCritical({ tool: call.tool, ...calledAs(call) }) }
+        return { type: effect?.type as string, payload, id: host.id('effect'), callId: call.id, attempts: effect?.attempts as number }
       })
       if (toStore.length) await effects.enqueue(tx, toStore)
     },
@@ -229,16 +230,16 @@ async function report(kernel: Kernel, effectId: string, tool: string, told: Reco
 async function startReactors(registry: Registry, kernel: Kernel, feed: Feed, onDefect: AppOptions['onDefect']) {
   const stopping = new AbortController()
   const { storage, ports } = kernel.parts
-  const report = async (tool: string, input: Record<string, unknown>) => {
-    const answer = await kernel.invoke({ tool, input, credential: 'system', surface: 'daemon' })
-    if (!answer.ok) throw new Error(`${tool}: ${answer.error.code}: ${answer.error.message}`)
+  const report = (async ({ name }, input) => {
+    const answer = await kernel.invoke({ tool: name, input, credential: 'system', surface: 'daemon' })
+    if (!answer.ok) throw new Error(`${name}: ${answer.error.code}: ${answer.error.message}`)
     return answer.value
-  }
+  }) as Report
   const listeners: { type: string; tell(event: LoggedEvent): void }[] = []
   const unsubscribe = feed.subscribe((events) => {
     for (const event of events) for (const { type, tell } of listeners) if (type === event.type) tell(event)
   })
-  const on = (type: string, tell: (event: LoggedEvent) => void) => void listeners.push({ type, tell })
+  const on: ReactorContext['on'] = ({ type }, tell) => void listeners.push({ type, tell: tell as (event: LoggedEvent) => void })
   const started: Awaited<ReturnType<Reactor['start']>>[] = []
   for (const reactor of registry.capabilities.flatMap((c) => c.reactors ?? [])) {
     const defect = (error: unknown) => onDefect(error, { id: '-', tool: reactor.name })

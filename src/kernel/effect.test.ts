@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { defineEffect, type ReactorParts, react } from './effect.ts'
-import type { LoggedEvent } from './event.ts'
+import { defineEvent, type LoggedEvent } from './event.ts'
 import { Points } from './point.ts'
 
 test('[X18] an effect reads a setting as it is now, and hears of events until it is over', async () => {
@@ -16,8 +16,9 @@ test('[X18] an effect reads a setting as it is now, and hears of events until it
     payload: z.strictObject({}),
     attempts: 1,
     async do(ctx) {
-      const end = ctx.on('a', ({ type }) => heard.push(type))
-      ctx.on('b', ({ type }) => heard.push(type))
+      const [a, b] = [defineEvent('a', z.strictObject({})), defineEvent('b', z.strictObject({}))]
+      const end = ctx.on(a, ({ type }) => heard.push(type))
+      ctx.on(b, ({ type }) => heard.push(type))
       tell('a', 'b', 'c')
       end()
       tell('a', 'b')

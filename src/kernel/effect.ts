@@ -1,8 +1,8 @@
 import type { z } from 'zod'
-import type { LoggedEvent } from './event.ts'
+import type { EventOf, EventType, LoggedEvent } from './event.ts'
 import type { Ask, Points } from './point.ts'
 import type { Tx } from './storage.ts'
-import type { Ports } from './tool.ts'
+import type { Ports, Report, Tool } from './tool.ts'
 
 /**
  * A durable unit of side-effect work: enqueued in the transaction that wants it, done after its commit.
@@ -96,12 +96,12 @@ export interface EffectContext {
   /** The value of a setting as it is now, not as it was when the effect was enqueued. */
   setting<T>(key: string): Promise<T>
   /** Tells of every event of this type, as it is committed, until what it returns is called or the effect is over. */
-  on(type: string, listener: (event: LoggedEvent) => void): () => void
+  on<E extends EventType>(type: E, listener: (event: EventOf<E>) => void): () => void
   /**
    * Tells what came of it, through an internal tool, as the principal `system`. The same report twice is one report (for
    * 24 h, like every idempotency key), so an attempt may repeat what an earlier one has told; other input is another report.
    */
-  report(tool: string, input: Record<string, unknown>): Promise<Record<string, unknown>>
+  readonly report: Report
 }
 
 export interface EffectType<P extends z.ZodType = z.ZodType> {
@@ -110,10 +110,12 @@ export interface EffectType<P extends z.ZodType = z.ZodType> {
   /** Attempts before it is dead. */
   attempts: number
   /**
-   * Asked when an earlier attempt was cut off in the middle: was it done? It reports what `do` would have reported. An effect
-   * that cannot be recognised is never repeated; it is shown as unknown.
+   * Asked when an earlier attempt was cut off in the middle: was it done? It reports what `do` would have reported. Without it the effect is
+   * repeated: each of its steps knows what an earlier attempt has done.
    */
   recognise?(ctx: EffectContext, payload: z.output<P>): Promise<'done' | 'not_done' | 'unknown'>
+  /** Repeated, it could be done twice, and nobody can tell whether it was done: cut off, it is shown as unknown. */
+  once?: true
   /** Throws when it was not done; soon after the signal, if it can. */
   do(ctx: EffectContext, payload: z.output<P>): Promise<void>
 }
@@ -125,6 +127,16 @@ export function defineEffect<P extends z.ZodType>(declaration: EffectType<P>) {
     ...how,
   })
   return Object.assign(enqueue, declaration) as typeof enqueue & EffectType<P>
+}
+
+/** Daemons that are killed in the middle of it do not count. */
+const CALLS = 100
+
+/** The effect that only calls this tool; undefined when nobody calls it later. */
+export function callLater(tool: Tool): EffectType | undefined {
+  if (tool.later === undefined) return undefined
+  const { later: type, input: payload } = tool
+  return { type, payload, attempts: CALLS, do: async (ctx, input) => void (await ctx.report(tool, input as Record<string, unknown>)) }
 }
 
 /** A claimed effect, as the driver hands it over. */
@@ -167,11 +179,11 @@ export async function react(parts: ReactorParts, claim: Claim): Promise<Outcome>
     ask: parts.points.asking(() => ctx),
     ports: parts.ports,
     signal: claim.signal,
-    report: (tool, input) => parts.report(claim.id, tool, input),
+    report: ((tool, input) => parts.report(claim.id, tool.name, input)) as Report,
     setting: parts.setting,
     on(type, listener) {
       const end = parts.subscribe((events) => {
-        for (const event of events) if (event.type === type) listener(event)
+        for (const event of events) if (event.type === type.type) listener(event as EventOf<typeof type>)
       })
       subscriptions.push(end)
       return end
@@ -181,7 +193,7 @@ export async function react(parts: ReactorParts, claim: Claim): Promise<Outcome>
   try {
     const payload = effect.payload.safeParse(claim.payload)
     if (!payload.success) return { state: 'dead', error: `Its payload does not fit ${claim.type}: ${payload.error.message}` }
-    const before = cutOff ? ((await effect.recognise?.(ctx, payload.data)) ?? 'unknown') : 'not_done'
+    const before = cutOff ? await wasDone(effect, ctx, payload.data) : 'not_done'
     if (before === 'done') return { state: 'done' }
     if (before === 'unknown') return { state: 'unknown', error: 'An earlier attempt was cut off; whether it was done is not known.' }
     // An effect that takes its daemon down with it would otherwise do so at every start.
@@ -195,6 +207,11 @@ export async function react(parts: ReactorParts, claim: Claim): Promise<Outcome>
   } finally {
     for (const end of subscriptions) end()
   }
+}
+
+async function wasDone({ recognise, once }: EffectType, ctx: EffectContext, payload: unknown): Promise<'done' | 'not_done' | 'unknown'> {
+  if (recognise) return recognise(ctx, payload)
+  return once ? 'unknown' : 'not_done'
 }
 
 const LONGEST_BACK_OFF_MS = 3_600_000

@@ -29,6 +29,13 @@ export interface EventType<Data extends z.ZodType = z.ZodType> {
   (about: Omit<NewEvent, 'type' | 'data'>, data: z.output<Data>): NewEvent
 }
 
+/** As it stands in the log. */
+export type EventOf<E extends EventType> = Omit<LoggedEvent, 'data'> & { data: z.output<E['data']> }
+
+export function isEvent<E extends EventType>(event: LoggedEvent, type: E): event is LoggedEvent & { data: z.output<E['data']> } {
+  return event.type === type.type
+}
+
 export function defineEvent<Data extends z.ZodType>(type: string, data: Data): EventType<Data> {
   const make = (about: Omit<NewEvent, 'type' | 'data'>, values: z.output<Data>): NewEvent => ({
     ...about,

@@ -449,6 +449,7 @@ export class Kernel {
       ask: this.parts.registry.points.asking(() => ctx),
       emit: (event) => events.push(event),
       enqueue: (effect) => effects.push(effect),
+      later: (tool, input, how) => effects.push({ type: tool.later as string, payload: input as Record<string, unknown>, ...how }),
       decideEffect: async (id, decision) => {
         decided = await this.parts.effects.decide(tx, id, decision)
         return decided

@@ -1,7 +1,7 @@
-import type { LoggedEvent } from './event.ts'
+import type { EventOf, EventType } from './event.ts'
 import type { Ask } from './point.ts'
 import type { Tx } from './storage.ts'
-import type { Ports } from './tool.ts'
+import type { Ports, Report } from './tool.ts'
 
 export interface ReactorContext {
   readonly view: Tx
@@ -10,9 +10,9 @@ export interface ReactorContext {
   /** Aborted when the daemon stops. */
   readonly signal: AbortSignal
   /** Tells of every event of this type, as it is committed, until the daemon stops. */
-  on(type: string, listener: (event: LoggedEvent) => void): void
+  on<E extends EventType>(type: E, listener: (event: EventOf<E>) => void): void
   /** Tells what was seen, through an internal tool, as `system`. Rejects when the tool refuses. */
-  report(tool: string, input: Record<string, unknown>): Promise<Record<string, unknown>>
+  readonly report: Report
   /** What went wrong with nobody to hear it. */
   defect(error: unknown): void
 }

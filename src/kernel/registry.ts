@@ -1,6 +1,6 @@
 import type { Capability, SettingDefinition } from './capability.ts'
 import type { Dialect, DialectTool } from './dialect.ts'
-import type { EffectType } from './effect.ts'
+import { callLater, type EffectType } from './effect.ts'
 import { type ErrorBody, refuse } from './error.ts'
 import type { Thing } from './id.ts'
 import { Points } from './point.ts'
@@ -36,7 +36,7 @@ export class Registry {
       (thing) => thing.kind,
     )
     this.effects = unique(
-      capabilities.flatMap((c) => c.effects ?? []),
+      capabilities.flatMap((c) => [...(c.effects ?? []), ...c.tools.flatMap((tool) => callLater(tool) ?? [])]),
       (effect) => effect.type,
     )
     this.points = new Points(capabilities.flatMap((c) => c.answers ?? []))

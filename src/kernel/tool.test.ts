@@ -70,7 +70,7 @@ describe('shapes', () => {
     })
     await using probe = await probing(run)
     await probe.app.owner.call('probe_run')
-    expect(keys.toSorted()).toEqual('ask callId decideEffect emit enqueue id now principal setting tx view'.split(' '))
+    expect(keys.toSorted()).toEqual('ask callId decideEffect emit enqueue id later now principal setting tx view'.split(' '))
   })
 
   test('[K1] a watch returns with the event that it waited for', async () => {

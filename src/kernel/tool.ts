@@ -39,6 +39,8 @@ export interface RunContext extends CallContext {
   emit(event: NewEvent): void
   /** Work on the outside world, to be done after this commits. */
   enqueue(effect: NewEffect): void
+  /** Calls an internal tool as `system` after this commits, at the earliest after the delay. */
+  later<I extends z.ZodObject>(tool: Later<I>, input: z.input<I>, how?: Pick<NewEffect, 'delayMs' | 'queue'>): void
   /** Whether a dead or unknown effect was there to be retried or dropped. */
   decideEffect(id: string, decision: 'retry' | 'drop'): Promise<boolean>
   /** A new sortable, unguessable id. */
@@ -120,6 +122,8 @@ interface Declaration<I extends z.ZodObject, O extends z.ZodObject> {
   unrecorded?: readonly string[] | ((input: Record<string, unknown>) => readonly string[])
   /** For the daemon itself; on no surface. */
   internal?: boolean
+  /** It can be called later, as an effect that is listed under this name. */
+  later?: string
   /** Kept loaded by clients that defer the rest: about six tools. */
   core?: boolean
 }
@@ -141,6 +145,15 @@ export interface Tool extends Omit<Declaration<z.ZodObject, z.ZodObject>, 'outco
   // biome-ignore lint/suspicious/noExplicitAny: see run
   prepare?(ctx: LookContext, input: any): Promise<unknown>
 }
+
+/** A tool that can be called later. */
+export type Later<I extends z.ZodObject> = Pick<TypedTool<string, I, z.ZodObject>, 'name' | 'input' | 'later'>
+
+/** What is told of the outside world, through an internal tool. */
+export type Report = <I extends z.ZodObject, O extends z.ZodObject>(
+  tool: Pick<TypedTool<string, I, O>, 'name' | 'input' | 'output'>,
+  input: z.input<I>,
+) => Promise<z.output<O>>
 
 export type TypedTool<N extends string, I extends z.ZodObject, O extends z.ZodObject> = Omit<Tool, 'name' | 'input' | 'output'> & {
   name: N

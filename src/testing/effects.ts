@@ -58,7 +58,7 @@ export class World {
       if (holds) await Promise.race([entry(this.#gates, name).promise, ...(deaf ? [] : [stopped(ctx.signal)])])
       if (ctx.attempt <= fails) throw new Error(`${name} failed at attempt ${ctx.attempt}${saying.replaceAll('\\0', '\0')}`)
       this.done.push(name)
-      for (const body of reports) await ctx.report('probe_report', { body })
+      for (const body of reports) await ctx.report(probeReport, { body })
     } finally {
       this.log.push(`-${name}`)
     }
@@ -81,6 +81,21 @@ function stopped(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('told to stop'))))
 }
 
+const probeReport = defineTool({
+  name: 'probe_report',
+  title: 'Report',
+  description: 'What came of an effect.',
+  input: z.strictObject({ body: z.string() }),
+  output: z.strictObject({}),
+  impact: 'write',
+  profile: 'operator',
+  internal: true,
+  async run(ctx, { body }) {
+    await put(ctx, `${body} by ${ctx.principal.id}`)
+    return {}
+  },
+})
+
 /** A capability whose tool enqueues whatever it is asked to: recognisable effects, unrecognisable ones, and such as nobody knows. */
 export function effectProbe(world: World) {
   const effects = [
@@ -91,7 +106,7 @@ export function effectProbe(world: World) {
       recognise: (_ctx, { name }) => world.recognise(name),
       do: (ctx, payload) => world.act(ctx, payload),
     }),
-    defineEffect({ type: 'probe.unknown', payload: Payload, attempts: 3, do: (ctx, payload) => world.act(ctx, payload) }),
+    defineEffect({ type: 'probe.unknown', payload: Payload, attempts: 3, once: true, do: (ctx, payload) => world.act(ctx, payload) }),
   ]
   const Wanted = z.strictObject({
     type: z.enum(['probe.known', 'probe.unknown']).default('probe.known'),
@@ -114,21 +129,7 @@ export function effectProbe(world: World) {
       return {}
     },
   })
-  const report = defineTool({
-    name: 'probe_report',
-    title: 'Report',
-    description: 'What came of an effect.',
-    input: z.strictObject({ body: z.string() }),
-    output: z.strictObject({}),
-    impact: 'write',
-    profile: 'operator',
-    internal: true,
-    async run(ctx, { body }) {
-      await put(ctx, `${body} by ${ctx.principal.id}`)
-      return {}
-    },
-  })
-  return withProbe([enqueue, report], { effects })
+  return withProbe([enqueue, probeReport], { effects })
 }
 
 export interface EffectApp extends TestApp {

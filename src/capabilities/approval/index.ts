@@ -2,7 +2,6 @@ import { z } from 'zod'
 import { defineCapability, setting } from '../../kernel/capability.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import { whereabouts } from '../task/index.ts'
-import { expireApproval } from './effects.ts'
 import { migrations } from './migrations.ts'
 import { APPROVAL_STATES, approvalAsked, approvalDecided, approvalExpired, approvalWithdrawn } from './schema.ts'
 import { approvalStore } from './store.ts'
@@ -14,7 +13,6 @@ export const approval = defineCapability({
   migrations,
   values: { approvals: { state: APPROVAL_STATES } },
   events: [approvalAsked, approvalDecided, approvalExpired, approvalWithdrawn],
-  effects: [expireApproval],
   settings: {
     'approvals.expire_minutes': setting(
       z.number().min(0.01).max(10_080),
@@ -41,4 +39,5 @@ export const pendingOf = (view: Tx, tasks: string[]) => approvalStore(view).pend
 export { arrived, ask, passOn, type Question, withdrawAll } from './rules.ts'
 export { approvalDecided, approvalExpired } from './schema.ts'
 export type { ApprovalRow } from './store.ts'
+export { withdraw as withdrawApproval } from './tools.ts'
 export { approvalHandle, inOneLine } from './words.ts'

@@ -4,9 +4,9 @@ import { redact, redactText } from '../../kernel/redact.ts'
 import { iso } from '../../kernel/schema.ts'
 import type { RunContext } from '../../kernel/tool.ts'
 import { nextNumber } from '../handle.ts'
-import { expireApproval } from './effects.ts'
 import { approvalAsked, approvalDecided, approvalExpired, approvalWithdrawn } from './schema.ts'
 import { type ApprovalRow, ARRIVED, approvalStore, ON_ITS_WAY } from './store.ts'
+import { expire as expireApproval } from './tools.ts'
 import { approvalHandle } from './words.ts'
 
 const MINUTE_MS = 60_000
@@ -62,7 +62,7 @@ export async function ask(ctx: RunContext, asker: Asker, question: Question): Pr
   await approvalStore(ctx.tx).insert(row)
   ctx.emit(approvalAsked(about(row), { ...facts(row), expires_at: iso(row.expires_at) }))
   if (tooMany) ctx.emit(approvalDecided(about(row), { ...facts(row), decision: 'deny' }))
-  else ctx.enqueue(expireApproval({ approval_id: row.id }, { delayMs: minutes * MINUTE_MS }))
+  else ctx.later(expireApproval, { approval_id: row.id }, { delayMs: minutes * MINUTE_MS })
   return row
 }
 

@@ -90,6 +90,7 @@ export const decide = defineTool({
   },
 })
 
+/** A program that waits for ever does no work, and holds a place that others could have. */
 export const expire = defineTool({
   name: 'approval_expire',
   title: 'The time of an approval is up',
@@ -99,6 +100,7 @@ export const expire = defineTool({
   impact: 'write',
   profile: 'maintainer',
   internal: true,
+  later: 'approval.expire',
   async run(ctx, { approval_id }) {
     const row = await approvalStore(ctx.tx).find(approval_id)
     if (row?.state === 'pending') await expireOne(ctx, row)

@@ -24,10 +24,9 @@ export const wake = defineEffect({
   type: 'agent.wake',
   payload: z.strictObject({ agent_id: z.string() }),
   attempts: MANY,
-  recognise: async () => 'not_done',
   async do(ctx, { agent_id }) {
     const task_id = (await agentStore(ctx.view).agent(agent_id))?.task_id
-    if (task_id) await ctx.report('agent_wake', { agent_id, task_id })
+    if (task_id) await ctx.report(wakeUp, { agent_id, task_id })
   },
 })
 

@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import { calledAs } from '../../kernel/audit.ts'
-import { defineEffect } from '../../kernel/effect.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { type AgentRow, agentStore, HUMAN, type Letter, SYSTEM_SENDER, sendLetter } from '../agent/index.ts'
 import { takeTurn } from '../handle.ts'
@@ -13,18 +12,8 @@ const LONGEST_STACK = 10_000
 
 const Failure = z.strictObject({ call_id: z.string(), critical: z.boolean() })
 
-/** Stored with the audit row of the call that failed. That it was told is a row of its own, so telling again changes nothing. */
-export const escalate = defineEffect({
-  type: 'call.escalate',
-  payload: Failure,
-  attempts: 10,
-  recognise: async () => 'not_done',
-  do: async (ctx, failure) => {
-    await ctx.report('escalation_send', failure)
-  },
-})
-
-export const send = defineTool({
+/** Called later, with the audit row of the call that failed. That it was told is a row of its own, so telling again changes nothing. */
+export const escalate = defineTool({
   name: 'escalation_send',
   title: 'Tell of a failed call',
   description: 'Writes to those who must know that a call of an agent failed.',
@@ -33,6 +22,7 @@ export const send = defineTool({
   impact: 'write',
   profile: 'maintainer',
   internal: true,
+  later: 'call.escalate',
   async run(ctx, { call_id, critical }) {
     const store = escalationStore(ctx.tx)
     const call = await store.call(call_id)

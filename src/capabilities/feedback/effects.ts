@@ -5,6 +5,7 @@ import { agentStore } from '../agent/index.ts'
 import { type FeedbackRow, feedbackStore } from '../review/index.ts'
 import { handleOf, taskStore } from '../task/index.ts'
 import { placeOf, workOf } from '../work/index.ts'
+import { sent as feedbackSent } from './reports.ts'
 
 /** A git that somebody holds may be free at the third attempt. */
 const FAILS_BEFORE_GIVING_UP = 3
@@ -16,11 +17,10 @@ export const deliverFeedback = defineEffect({
   type: 'feedback.deliver',
   payload: z.strictObject({ feedback_id: z.string() }),
   attempts: MANY,
-  recognise: async () => 'not_done',
   async do(ctx, { feedback_id }) {
     const row = await feedbackStore(ctx.view).find(feedback_id)
     if (row?.state !== 'sending') return
-    await ctx.report('feedback_sent', { feedback_id, task_id: row.task_id, ...(await committed(ctx, row)) })
+    await ctx.report(feedbackSent, { feedback_id, task_id: row.task_id, ...(await committed(ctx, row)) })
   },
 })
 

@@ -1,6 +1,8 @@
 import { defineCapability } from '../../kernel/capability.ts'
 import { answer } from '../../kernel/point.ts'
-import { roundReviewer } from '../review/index.ts'
+import { jobEnded, runStarted } from '../job/index.ts'
+import { reviewDecided } from '../merge/index.ts'
+import { reviewerNews, roundReviewer } from '../review/index.ts'
 import { attention } from '../task/index.ts'
 import { abandonWork } from './abandon.ts'
 import { feedbackAttention } from './attention.ts'
@@ -12,6 +14,9 @@ import { reviewerFacts } from './reviewer.ts'
 import { reviewAbandoned, reviewerEnded, reviewerStarted, reviewFeedback } from './schema.ts'
 import { feedback as giveFeedback } from './tools.ts'
 
+/** After these a reviewer may be there, or is not coming any more. */
+const NEWS = [reviewerStarted, reviewerEnded, reviewAbandoned, reviewDecided, runStarted, jobEnded]
+
 /** What comes back from a review: who reads the work, what they say about it, and the end of what leads nowhere. */
 export const feedback = defineCapability({
   name: 'feedback',
@@ -19,5 +24,5 @@ export const feedback = defineCapability({
   events: [reviewFeedback, reviewAbandoned, reviewerStarted, reviewerEnded],
   effects: [deliverFeedback],
   reactors: [watcher],
-  answers: [answer(attention, feedbackAttention, 'round'), answer(roundReviewer, reviewerFacts)],
+  answers: [answer(attention, feedbackAttention, 'round'), answer(roundReviewer, reviewerFacts), answer(reviewerNews, async () => NEWS)],
 })

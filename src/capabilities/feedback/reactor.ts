@@ -1,29 +1,34 @@
 import type { Reactor, ReactorContext } from '../../kernel/reactor.ts'
+import { jobEnded } from '../job/index.ts'
+import { mergeStuck, mergeWithdrawn, reviewDecided } from '../merge/index.ts'
 import { OneAtATime } from '../one-at-a-time.ts'
-import { reviewStore } from '../review/index.ts'
-import { taskStore } from '../task/index.ts'
+import { reviewRefused, reviewRequested, reviewStore, reviewTimedOut } from '../review/index.ts'
+import { sessionClosed } from '../session/index.ts'
+import { taskDeleted, taskMoved, taskStore } from '../task/index.ts'
+import { reconcileReview } from './reconcile.ts'
+import { reviewAbandoned, reviewFeedback } from './schema.ts'
 
 /** After any of these somebody may have to be started or ended, for the review of the task. */
 const EVENTS = [
-  'review.requested',
-  'review.refused',
-  'review.timed_out',
-  'review.decided',
-  'review.feedback',
-  'review.abandoned',
-  'merge.stuck',
-  'merge.withdrawn',
-  'task.moved',
-  'task.deleted',
-  'job.ended',
-  'session.closed',
+  reviewRequested,
+  reviewRefused,
+  reviewTimedOut,
+  reviewDecided,
+  reviewFeedback,
+  reviewAbandoned,
+  mergeStuck,
+  mergeWithdrawn,
+  taskMoved,
+  taskDeleted,
+  jobEnded,
+  sessionClosed,
 ]
 
 /** Hears what happens to work that was handed in. All is in rows: what was missed is seen at the next start. */
 export const watcher: Reactor = {
   name: 'reviews',
   async start(ctx) {
-    const one = new OneAtATime(ctx, (task_id) => ctx.report('review_reconcile', { task_id }))
+    const one = new OneAtATime(ctx, (task_id) => ctx.report(reconcileReview, { task_id }))
     for (const type of EVENTS) ctx.on(type, (event) => void reviewed(ctx, event.task).then((task) => task && one.ask(task)))
     for (const task of await reviewStore(ctx.view).unsettled()) one.ask(task)
     return { ended: () => one.idle() }

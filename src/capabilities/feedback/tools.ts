@@ -15,6 +15,7 @@ import {
   reviewStore,
 } from '../review/index.ts'
 import { Body } from '../task/index.ts'
+import { watchUntil } from '../until.ts'
 import { deliverFeedback } from './effects.ts'
 import { reviewFeedback } from './schema.ts'
 
@@ -85,28 +86,31 @@ const MESSAGES = {
   pending: 'The feedback is stored and on its way; review.feedback tells when it has arrived.',
 }
 
-/** The cursor comes first: what is told between the look and the wait is then seen by the wait. */
 async function delivered(ctx: WatchContext, { feedback_id, reviewer }: { feedback_id: string; reviewer: boolean }) {
-  const until = performance.now() + SENDING_MS
-  for (;;) {
-    const cursor = await ctx.cursor()
+  const find = async () => {
     const row = await feedbackStore(ctx.view).find(feedback_id)
     if (!row) throw new Error(`the feedback ${feedback_id} is not there`)
-    const filter = { subject: row.review_id, types: [reviewFeedback.type] }
-    const waited = row.state === 'sending' ? await ctx.waitFor(cursor, filter, Math.max(1, until - performance.now())) : undefined
-    if (waited?.ended === 'events') continue
-    const status = row.state === 'sending' ? ('pending' as const) : row.state
-    return {
-      feedback_id,
-      task_id: row.task_id,
-      review_id: row.review_id,
-      status,
-      git_commit_hash: row.commit_hash,
-      target_agent_id: row.to_id,
-      cleanup_status: reviewer ? ('terminating' as const) : await cleanupOf(ctx, row.review_id),
-      message: row.reason ? `${MESSAGES[status]} ${row.reason}` : MESSAGES[status],
-      cursor,
-    }
+    return row
+  }
+  const { review_id } = await find()
+  const { cursor } = await watchUntil(ctx, {
+    about: { subject: review_id },
+    types: [reviewFeedback],
+    withinMs: SENDING_MS,
+    look: async () => ((await find()).state === 'sending' ? undefined : true),
+  })
+  const row = await find()
+  const status = row.state === 'sending' ? ('pending' as const) : row.state
+  return {
+    feedback_id,
+    task_id: row.task_id,
+    review_id,
+    status,
+    git_commit_hash: row.commit_hash,
+    target_agent_id: row.to_id,
+    cleanup_status: reviewer ? ('terminating' as const) : await cleanupOf(ctx, review_id),
+    message: row.reason ? `${MESSAGES[status]} ${row.reason}` : MESSAGES[status],
+    cursor,
   }
 }
 

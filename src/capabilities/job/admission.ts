@@ -8,7 +8,8 @@ import { giveTo, isDuty, type TaskRow, taskStore, transition } from '../task/ind
 import { planWork } from '../work/index.ts'
 import { approvalsFor } from './approvals.ts'
 import { type Allowance, allowance, allowanceOf, leftOf } from './budget.ts'
-import { admitLater, launchRun } from './effects.ts'
+import { launchRun } from './effects.ts'
+import { admitNow } from './reports.ts'
 import { aboutJob, askToStop, isSaid, type JobArguments, jobHandle, putBack } from './rules.ts'
 import { type JobState, jobCancelling, jobEnded, jobQueued, jobStarted } from './schema.ts'
 import { type JobRow, jobStore, type RunRow, runStore } from './store.ts'
@@ -186,6 +187,6 @@ export async function cancelJob(ctx: RunContext, { id }: JobRow, reason: string)
 /** Back in line, not before its time. */
 export async function again(ctx: RunContext, job: JobRow, at: number, code: string | null, reason: string): Promise<void> {
   await jobStore(ctx.tx).update(job.id, { state: 'queued', not_before: at, code, reason })
-  ctx.enqueue(admitLater({}, { delayMs: Math.max(0, at - ctx.now) + 1 }))
+  ctx.later(admitNow, {}, { delayMs: Math.max(0, at - ctx.now) + 1 })
   ctx.emit(jobQueued(aboutJob(job), { handle: jobHandle(job), action: job.action, reason, not_before: iso(at) }))
 }

@@ -12,6 +12,7 @@ import { briefFor } from './brief-for.ts'
 import type { Allowance } from './budget.ts'
 import { type RunRow, runStore } from './store.ts'
 import '../../ports/runner.ts'
+import { lingeredOn, ended as runEnded, prepared as runPrepared, started as runStarted, settled } from './reports.ts'
 
 const ofRun = z.strictObject({ run_id: z.string() })
 
@@ -27,14 +28,13 @@ export const launchRun = defineEffect({
   type: 'run.launch',
   payload: ofRun,
   attempts: MANY,
-  recognise: async () => 'not_done',
   async do(ctx, { run_id }) {
     try {
       await launch(ctx, run_id)
     } catch (error) {
       // Another daemon has its worktree, and will take it.
       if (ctx.attempt < FAILS_BEFORE_GIVING_UP || ctx.signal.aborted || error instanceof Elsewhere) throw error
-      await ctx.report('run_ended', { run_id, exit: neverBegan((error as Error).message), events: [] })
+      await ctx.report(runEnded, { run_id, exit: neverBegan((error as Error).message), events: [] })
     }
   },
 })
@@ -55,12 +55,12 @@ async function launch(ctx: EffectContext, run_id: string): Promise<void> {
   const ready = await makeReady(ctx, { work, place, by: run_id, next: launchRun({ run_id }, { queue: run_id }) })
   if (ready === 'later') return
   // The next life tries again.
-  if (ready !== 'ready') return ctx.report('run_ended', { run_id, exit: neverBegan(ready.problem), events: [] }).then()
+  if (ready !== 'ready') return ctx.report(runEnded, { run_id, exit: neverBegan(ready.problem), events: [] }).then()
   const own = await environmentOfWork(ctx, work)
   const harness = harnesses.get(run.harness)
   if (!harness) throw new Error(`This daemon has no harness "${run.harness}".`)
   const token = run.kind === 'agent' ? await runner.keep(run_id, 'token', () => newSecret('agent')) : ''
-  await ctx.report('run_prepared', { run_id, host: daemon.host, token_hash: token ? hashOf(token) : null })
+  await ctx.report(runPrepared, { run_id, host: daemon.host, token_hash: token ? hashOf(token) : null })
   const folder = await runner.folder(run_id)
   const url = `${await daemon.address()}/mcp`
   const plan = planOf(harness, {
@@ -77,7 +77,7 @@ async function launch(ctx: EffectContext, run_id: string): Promise<void> {
     options: JSON.parse(run.options),
   })
   // It would refuse the next time too.
-  if (plan instanceof Error) return ctx.report('run_ended', { run_id, exit: neverBegan(plan.message), events: [] }).then()
+  if (plan instanceof Error) return ctx.report(runEnded, { run_id, exit: neverBegan(plan.message), events: [] }).then()
   for (const [name, content] of Object.entries(plan.files)) await runner.keep(run_id, name, () => content)
   const { wall_clock } = JSON.parse(run.limits) as Allowance
   const { argv, inherit, stdin } = plan
@@ -118,7 +118,7 @@ const NOTHING = {
 
 async function reportStarted(ctx: EffectContext, run_id: string, { pid, started, boot }: { pid: number; started: string; boot: string }) {
   const state = await ctx.ports.runner.keep(run_id, FIRST_STATE, () => '{}')
-  await ctx.report('run_started', { run_id, host: ctx.ports.daemon.host, pid, started, boot, state })
+  await ctx.report(runStarted, { run_id, host: ctx.ports.daemon.host, pid, started, boot, state })
 }
 
 /** Ends the whole tree. That it has ended is told by what follows the run, or here when it never began. */
@@ -126,14 +126,13 @@ export const stopRun = defineEffect({
   type: 'run.stop',
   payload: ofRun.extend({ why: z.enum(['stopped', 'budget']) }),
   attempts: MANY,
-  recognise: async () => 'not_done',
   async do(ctx, { run_id, why }) {
     const run = await requireRun(ctx, run_id)
     // On another machine it is stopped by whoever follows it.
     if (run.state === 'ended' || isElsewhere(ctx, run)) return
     const { state } = await ctx.ports.runner.look(run_id)
     if (state === 'absent' || state === 'prepared')
-      await ctx.report('run_ended', { run_id, exit: { ...neverBegan('It was stopped before it began.'), reason: why }, events: [] })
+      await ctx.report(runEnded, { run_id, exit: { ...neverBegan('It was stopped before it began.'), reason: why }, events: [] })
     else await ctx.ports.runner.stop(run_id, why, GRACE_MS)
   },
 })
@@ -143,11 +142,10 @@ export const lingered = defineEffect({
   type: 'run.linger',
   payload: ofRun.extend({ round: z.int() }),
   attempts: MANY,
-  recognise: async () => 'not_done',
   async do(ctx, payload) {
     const { task_id, harness } = await requireRun(ctx, payload.run_id)
     const hears = ctx.ports.harnesses.get(harness)?.can.message ?? false
-    await ctx.report('run_lingered', { ...payload, task_id, hears })
+    await ctx.report(lingeredOn, { ...payload, task_id, hears })
   },
 })
 
@@ -156,12 +154,11 @@ export const settleRun = defineEffect({
   type: 'run.settle',
   payload: ofRun,
   attempts: MANY,
-  recognise: async () => 'not_done',
   async do(ctx, { run_id }) {
     const run = await requireRun(ctx, run_id)
     requireHere(ctx, run)
     const work = run.kind === 'agent' ? await workOf(ctx.view, run.task_id) : undefined
-    await ctx.report('run_settled', { run_id, task_id: run.task_id, ...(work ? await lookAt(ctx, work) : NOTHING_LEFT) })
+    await ctx.report(settled, { run_id, task_id: run.task_id, ...(work ? await lookAt(ctx, work) : NOTHING_LEFT) })
   },
 })
 
@@ -194,21 +191,9 @@ export const forgetRun = defineEffect({
   type: 'run.forget',
   payload: ofRun,
   attempts: MANY,
-  recognise: async () => 'not_done',
   async do(ctx, { run_id }) {
     requireHere(ctx, await requireRun(ctx, run_id))
     await ctx.ports.runner.forget(run_id)
-  },
-})
-
-/** Something that waited for its time may begin. */
-export const admitLater = defineEffect({
-  type: 'job.admit',
-  payload: z.strictObject({}),
-  attempts: MANY,
-  recognise: async () => 'not_done',
-  async do(ctx) {
-    await ctx.report('job_admit', {})
   },
 })
 

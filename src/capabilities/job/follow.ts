@@ -2,10 +2,12 @@ import { pause } from '../../kernel/patience.ts'
 import type { Reactor, ReactorContext } from '../../kernel/reactor.ts'
 import type { Harness, HarnessEvent, HarnessState, Step } from '../../ports/harness.ts'
 import type { Batch } from '../../ports/runner.ts'
-import { approvalDecided, approvalExpired, decidedOf } from '../approval/index.ts'
+import { approvalDecided, approvalExpired, decidedOf, withdrawApproval } from '../approval/index.ts'
 import { reviewRequested } from '../review/index.ts'
-import { taskStore } from '../task/index.ts'
+import { settingChanged } from '../system/index.ts'
+import { taskDeleted, taskMoved, taskStore } from '../task/index.ts'
 import { GRACE_MS } from './effects.ts'
+import { admitNow, progressed, reported, ended as runEnded, sent as runSent, taskOver, unheard } from './reports.ts'
 import { isSaid, type JobArguments } from './rules.ts'
 import { runInput, runStarted, runStopping } from './schema.ts'
 import { jobStore, type RunRow, runStore } from './store.ts'
@@ -31,22 +33,21 @@ export const follower: Reactor = {
       followed.set(run.id, one)
       void one.over.then(() => followed.delete(run.id))
     }
-    ctx.on(runStarted.type, (event) => {
+    ctx.on(runStarted, (event) => {
       if (event.data.host === ctx.ports.daemon.host) void found(ctx, event.subject).then((run) => run && follow(run))
     })
-    ctx.on(runStopping.type, (event) => void followed.get(event.subject)?.stop(event.data.why as 'stopped' | 'budget'))
-    ctx.on(runInput.type, (event) => void followed.get(event.subject)?.speak())
-    for (const { type } of [approvalDecided, approvalExpired])
-      ctx.on(type, (event) => void followed.get(String(event.data.run_id))?.speak())
+    ctx.on(runStopping, (event) => void followed.get(event.subject)?.stop(event.data.why))
+    ctx.on(runInput, (event) => void followed.get(event.subject)?.speak())
+    for (const type of [approvalDecided, approvalExpired]) ctx.on(type, (event) => void followed.get(event.data.run_id)?.speak())
     // More places than before: whoever waits for one may begin.
-    ctx.on('setting.changed', (event) => {
-      if (event.subject.startsWith('runs.max_per_')) void ctx.report('job_admit', {}).catch(ctx.defect)
+    ctx.on(settingChanged, (event) => {
+      if (event.subject.startsWith('runs.max_per_')) void ctx.report(admitNow, {}).catch(ctx.defect)
     })
-    for (const type of ['task.moved', 'task.deleted'])
-      ctx.on(type, (event) => {
-        if (type === 'task.deleted' || event.data.to === 'DONE' || event.data.to === 'BACKLOG') void tellOver(ctx, event.subject)
-      })
-    ctx.on(reviewRequested.type, (event) => void ctx.report('run_reported', { task_id: event.task }).catch(ctx.defect))
+    ctx.on(taskDeleted, ({ subject }) => void tellOver(ctx, subject))
+    ctx.on(taskMoved, ({ subject, data: { to } }) => {
+      if (to === 'DONE' || to === 'BACKLOG') void tellOver(ctx, subject)
+    })
+    ctx.on(reviewRequested, ({ task }) => void ctx.report(reported, { task_id: task as string }).catch(ctx.defect))
     for (const run of await runStore(ctx.view).livingOn(ctx.ports.daemon.host)) follow(run)
     void endWhatIsOver(ctx)
     return { ended: async () => void (await Promise.all([...followed.values()].map((one) => one.over))) }
@@ -60,7 +61,7 @@ async function found(ctx: ReactorContext, id: string): Promise<RunRow | undefine
 }
 
 async function tellOver(ctx: ReactorContext, task_id: string): Promise<void> {
-  await ctx.report('job_task_over', { task_id }).catch(ctx.defect)
+  await ctx.report(taskOver, { task_id }).catch(ctx.defect)
 }
 
 /** A task that was closed while nobody was there to hear of it. And a place may have become free. */
@@ -71,7 +72,7 @@ async function endWhatIsOver(ctx: ReactorContext): Promise<void> {
       const task = await taskStore(ctx.view).find(id)
       if (task && (task.status === 'DONE' || task.deleted_at !== null)) await tellOver(ctx, id)
     }
-    if (open.some((job) => job.state === 'queued')) await ctx.report('job_admit', {})
+    if (open.some((job) => job.state === 'queued')) await ctx.report(admitNow, {})
   } catch (error) {
     ctx.defect(error)
   }
@@ -161,7 +162,7 @@ class Followed {
     }
     if (!exit) return
     const last = this.#harness?.end(this.#state(), exit) ?? []
-    await this.#ctx.report('run_ended', { run_id: this.#id, exit, events: last })
+    await this.#ctx.report(runEnded, { run_id: this.#id, exit, events: last })
   }
 
   #decode(frames: Batch['frames']): Told {
@@ -196,7 +197,7 @@ class Followed {
       const text = (JSON.parse(job.arguments) as JobArguments).message ?? ''
       const step = job.action === 'message_agent' ? this.#harness?.message(this.#state(), text) : this.#harness?.interrupt(this.#state())
       if (step) await this.#advance({ ...step, send: step.send ?? [], offset: this.#run.spool_offset, job_id: job.id })
-      else await report('run_unheard', { job_id: job.id, reason: `The agent cannot be ${UNHEARD[job.action]} now.` })
+      else await report(unheard, { job_id: job.id, reason: `The agent cannot be ${UNHEARD[job.action]} now.` })
     }
   }
 
@@ -206,7 +207,7 @@ class Followed {
     for (const { id, request, state, message } of await decidedOf(view, this.#id)) {
       const step = this.#harness?.decide(this.#state(), request, { allow: state === 'allowed', message: message ?? '' })
       if (step) await this.#advance({ ...step, send: step.send ?? [], offset: this.#run.spool_offset, approval_id: id })
-      else await report('approval_withdraw', { approval_id: id, reason: 'The program did not wait for the answer any more.' })
+      else await report(withdrawApproval, { approval_id: id, reason: 'The program did not wait for the answer any more.' })
     }
   }
 
@@ -217,7 +218,7 @@ class Followed {
   /** Written down first, then sent: what was sent and not written down would be sent again. */
   async #advance(told: Told & { offset: number; job_id?: string; approval_id?: string }): Promise<void> {
     const state = JSON.stringify(told.state)
-    await this.#ctx.report('run_progressed', { run_id: this.#id, step: this.#run.step, ...told, state })
+    await this.#ctx.report(progressed, { run_id: this.#id, step: this.#run.step, ...told, state })
     this.#run = { ...this.#run, step: this.#run.step + 1, spool_offset: told.offset, harness_state: state }
     if (told.send.length || told.close || told.signal) await this.#deliver()
   }
@@ -229,7 +230,7 @@ class Followed {
     for (const { seq, data, close, signal } of await runStore(view).unsent(this.#id)) {
       const input = { seq, ...(data === null ? {} : { data }), ...(close ? { close: true } : {}), ...(signal ? { signal } : {}) }
       const arrived = (!refused || signal !== null) && (await ports.runner.send(this.#id, input))
-      if (arrived) await report('run_sent', { run_id: this.#id, seq })
+      if (arrived) await report(runSent, { run_id: this.#id, seq })
       else refused = true
     }
   }

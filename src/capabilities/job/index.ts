@@ -3,13 +3,14 @@ import { defineCapability, JSON_TEXT, setting } from '../../kernel/capability.ts
 import { answer } from '../../kernel/point.ts'
 import { APPROVALS } from '../../ports/harness.ts'
 import { agentFacts } from '../agent/index.ts'
-import { attention, whereabouts } from '../task/index.ts'
+import { setupStops } from '../setup/index.ts'
+import { attention, chatter, whereabouts } from '../task/index.ts'
 import { inUse } from '../work/index.ts'
 import { aboutAgents, startAgent, stopAgent } from './agents.ts'
 import { APPROVAL_LINE } from './approvals.ts'
 import { jobAttention, livingRun } from './attention.ts'
 import { getBudget, setBudget } from './budget.ts'
-import { admitLater, forgetRun, launchRun, lingered, settleRun, stopRun } from './effects.ts'
+import { forgetRun, launchRun, lingered, settleRun, stopRun } from './effects.ts'
 import { follower } from './follow.ts'
 import { migrations } from './migrations.ts'
 import { admitNow, ended, lingeredOn, prepared, progressed, reported, sent, settled, started, taskOver, unheard } from './reports.ts'
@@ -85,9 +86,14 @@ export const job = defineCapability({
     runEnded,
     budgetSet,
   ],
-  effects: [launchRun, stopRun, lingered, settleRun, forgetRun, admitLater],
+  effects: [launchRun, stopRun, lingered, settleRun, forgetRun],
   reactors: [follower],
-  answers: [answer(agentFacts, aboutAgents), answer(attention, jobAttention, 'agent'), answer(inUse, livingRun)],
+  answers: [
+    answer(agentFacts, aboutAgents),
+    answer(attention, jobAttention, 'agent'),
+    answer(inUse, livingRun),
+    answer(setupStops, async () => [runStopping]),
+  ],
   settings: {
     'runs.max_per_host': setting(Places, 8, 'How many agents run on one machine at a time; others wait in line'),
     'runs.max_per_project': setting(Places, 8, 'How many agents run in one project at a time'),
@@ -139,6 +145,6 @@ export { livingRun } from './attention.ts'
 export { briefOn } from './brief-for.ts'
 export { type Presence, presenceChanges, presenceOf } from './presence.ts'
 export { letEnd, sentBack } from './rules.ts'
-export { jobEnded, OPEN_STATES } from './schema.ts'
+export { jobEnded, OPEN_STATES, runStarted } from './schema.ts'
 export { jobStore, runStore } from './store.ts'
 export { beginWork, tellAgent } from './submit.ts'

@@ -23,7 +23,7 @@ export async function presenceOf(view: Tx, agent: string): Promise<{ presence: P
 }
 
 /** What others have to do in the transaction in which an agent begins to run, or has become idle. */
-export const presenceChanges = definePoint.all<(ctx: RunContext, agent: string) => Promise<void>>('agent.presence')
+export const presenceChanges = definePoint.all<(ctx: RunContext, agent: string) => Promise<void>>('job.presence')
 
 export async function presenceChanged(ctx: RunContext, { agent_id }: RunRow): Promise<void> {
   if (agent_id !== null) await ctx.ask(presenceChanges, agent_id)

@@ -12,7 +12,7 @@ import { isDuty, type TaskRow, taskStore } from '../task/index.ts'
 import { record, type Said } from '../transcript/index.ts'
 import { admit, again, cancelJob, over } from './admission.ts'
 import { overBudget, overrun } from './budget.ts'
-import { admitLater, forgetRun, settleRun } from './effects.ts'
+import { forgetRun, settleRun } from './effects.ts'
 import { presenceChanged } from './presence.ts'
 import { aboutJob, aboutRun, askToStop, endFor, isSaid, type JobArguments, jobHandle, letEnd, putBack, sentBack } from './rules.ts'
 import { jobPaused, MICROS, OPEN_STATES, runEnded, runProgressed, runStarted } from './schema.ts'
@@ -197,10 +197,11 @@ export const admitNow = defineTool({
   title: 'Look at the line again',
   description: 'Something that waited for its time, or for a place, may begin.',
   input: z.strictObject({}),
+  later: 'job.admit',
   async run(ctx) {
     const later = await admit(ctx)
     // By the clock of the database it was time, by ours not quite.
-    if (later !== undefined && later - ctx.now < MINUTE_MS) ctx.enqueue(admitLater({}, { delayMs: later - ctx.now + 1 }))
+    if (later !== undefined && later - ctx.now < MINUTE_MS) ctx.later(admitNow, {}, { delayMs: later - ctx.now + 1 })
     return {}
   },
 })

@@ -3,6 +3,7 @@ import { refuse } from '../../kernel/error.ts'
 import { CursorText, EventView, eventView, PageSize, PageToken, TimeoutSeconds } from '../../kernel/schema.ts'
 import { defineTool } from '../../kernel/tool.ts'
 import { JobId, ProjectId, TaskId } from '../ids.ts'
+import { watchUntil } from '../until.ts'
 import { cancelJob } from './admission.ts'
 import { jobHandle } from './rules.ts'
 import { JOB_STATES, JobView, jobEnded, jobStarted, OPEN_STATES, RunView } from './schema.ts'
@@ -85,27 +86,27 @@ export const wait = defineTool({
   impact: 'read',
   profile: 'viewer',
   async watch(ctx, input) {
-    let cursor = input.cursor ?? (await ctx.cursor())
     const longest = ctx.setting<number>('runs.wait_max_seconds')
-    const until = performance.now() + Math.min(input.timeout_seconds ?? longest, longest) * 1_000
-    for (;;) {
-      const job = await requireJob(ctx.view, input.job_id)
-      const over = !OPEN_STATES.includes(job.state)
-      const answer = async (code: 'JOB_ENDED' | 'JOB_STARTED' | 'WAIT_TIMEOUT' | 'WAIT_INTERRUPTED', resume = false) => ({
-        job: await jobView(ctx.view, job, ctx.now),
-        code,
-        timed_out: code === 'WAIT_TIMEOUT',
-        resume,
-        cursor,
-      })
-      if (over) return answer('JOB_ENDED')
-      if (input.until === 'started' && job.state === 'running') return answer('JOB_STARTED')
-      const filter = { subject: job.id, types: [jobEnded.type, jobStarted.type] }
-      const { events, ended } = await ctx.waitFor(cursor, filter, Math.max(1, until - performance.now()))
-      if (ended === 'timeout') return answer('WAIT_TIMEOUT')
-      if (ended === 'hold') return answer('WAIT_TIMEOUT', true)
-      if (ended === 'interrupted') return answer('WAIT_INTERRUPTED', true)
-      cursor = events.at(-1)?.cursor ?? cursor
+    let job = await requireJob(ctx.view, input.job_id)
+    const seen = await watchUntil(ctx, {
+      about: { subject: job.id },
+      types: [jobEnded, jobStarted],
+      withinMs: Math.min(input.timeout_seconds ?? longest, longest) * 1_000,
+      from: input.cursor,
+      async look() {
+        job = await requireJob(ctx.view, input.job_id)
+        if (!OPEN_STATES.includes(job.state)) return 'JOB_ENDED' as const
+        return input.until === 'started' && job.state === 'running' ? ('JOB_STARTED' as const) : undefined
+      },
+    })
+    const ended = seen.found ? undefined : seen.ended
+    const code = seen.found ?? (ended === 'interrupted' ? ('WAIT_INTERRUPTED' as const) : ('WAIT_TIMEOUT' as const))
+    return {
+      job: await jobView(ctx.view, job, ctx.now),
+      code,
+      timed_out: code === 'WAIT_TIMEOUT',
+      resume: ended === 'hold' || ended === 'interrupted',
+      cursor: seen.cursor,
     }
   },
 })

@@ -47,11 +47,10 @@ export const giveNotice = defineEffect({
   type: 'mail.notice',
   payload: z.strictObject({ agent_id: z.string() }),
   attempts: MANY,
-  recognise: async () => 'not_done',
   async do(ctx, { agent_id }) {
     const found = await presenceOf(ctx.view, agent_id)
     const hears = found?.presence === 'running' && ctx.ports.harnesses.get(found.run.harness)?.can.message === true
-    await ctx.report('mail_notice', { agent_id, hears })
+    await ctx.report(notice, { agent_id, hears })
   },
 })
 
@@ -100,7 +99,6 @@ export const runCommand = defineEffect({
   type: 'mail.command',
   payload: Told.extend({ argv: z.array(z.string()) }),
   attempts: MOST_ATTEMPTS,
-  recognise: async () => 'not_done',
   async do(ctx, { mail_id, argv }) {
     const facts = await factsOf(ctx, mail_id)
     if (facts) await ctx.ports.notifier.run(argv, `${JSON.stringify(facts)}\n`, ctx.signal)
@@ -112,7 +110,6 @@ export const postWebhook = defineEffect({
   // The address is a secret, and stays out of what can be listed; one that was enqueued by an older version has it.
   payload: Told.extend({ url: z.string().optional() }),
   attempts: MOST_ATTEMPTS,
-  recognise: async () => 'not_done',
   async do(ctx, { mail_id }) {
     const url = await ctx.setting<string>('mail.notify_webhook')
     const facts = url && (await factsOf(ctx, mail_id))

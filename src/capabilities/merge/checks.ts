@@ -1,7 +1,8 @@
 import type { EffectContext } from '../../kernel/effect.ts'
 import { type CommandEnd, endCommands, runCommand } from '../command.ts'
-import type { RepoRow } from '../project/index.ts'
-import { clean, hideSecretsOf, SETUP_LIMIT, setupFailed, withPackages } from '../setup/index.ts'
+import { type RepoRow, repoUpdated } from '../project/index.ts'
+import { clean, hideSecretsOf, SETUP_LIMIT, setupCleaned, setupFailed, withPackages } from '../setup/index.ts'
+import { taskDeleted, taskMoved } from '../task/index.ts'
 import { mergeWithdrawn } from './schema.ts'
 
 export interface Verdict {
@@ -38,7 +39,7 @@ const LIMIT = 'merge.checks_minutes'
 /** In the folder of a check that was begun: where. */
 const CHECKOUT = 'checkout'
 /** After any of these a check may be unwanted. */
-const MAY_END = [mergeWithdrawn.type, 'repo.updated', 'task.moved', 'task.deleted']
+const MAY_END = [mergeWithdrawn, repoUpdated, taskMoved, taskDeleted]
 
 /** The registration says what is run, never the branch: work must not choose what it is checked by. */
 export async function runChecks(ctx: EffectContext, check: Check): Promise<Verdict | 'stale'> {
@@ -53,7 +54,7 @@ async function cleanUp(ctx: EffectContext, { name, repo, env }: Check): Promise<
   const path = command === null ? '' : await ctx.ports.runner.keep(name, CHECKOUT, () => '')
   if (command === null || path === '') return
   const failure = await clean(ctx, { name: cleanupOf(name), command, path, repo: repo.path, env })
-  if (failure) await ctx.report('setup_cleaned', { repo_id, work_id: null, command, failure, request: name })
+  if (failure) await ctx.report(setupCleaned, { repo_id, work_id: null, command, failure, request: name })
   await ctx.ports.runner.forget(cleanupOf(name))
 }
 

@@ -7,10 +7,11 @@ import { TaskId } from '../ids.ts'
 import { projectStore } from '../project/index.ts'
 import { beingMerged, feedbackStore, isBeingMerged, keepCommit, prStore, prUrl, type ReviewRow, reviewStore } from '../review/index.ts'
 import { about, Body, handleOf, isDuty, requireTask, reviewedBy, type TaskRow, taskStore } from '../task/index.ts'
+import { watchUntil } from '../until.ts'
 import { Elsewhere, placeOf, workOf } from '../work/index.ts'
 import { enterLine } from './line.ts'
 import { back, checkMayDecide, currentRound, isReviewerOf } from './rules.ts'
-import { Decision, ENDS, lineHeld, reviewDecided } from './schema.ts'
+import { Decision, ENDS, lineHeld, type mergeLanded, reviewDecided } from './schema.ts'
 import { MERGE_STATES, type MergeRow, mergeStore } from './store.ts'
 import { behindWords, lastLines, sentence } from './words.ts'
 import '../../ports/daemon.ts'
@@ -213,61 +214,63 @@ function emitDecided(ctx: RunContext, task: TaskRow, { id, round }: ReviewRow, d
   ctx.emit(reviewDecided({ ...about(task), subject: id }, { handle: handleOf(task), round, decision, decided_by: ctx.principal.id }))
 }
 
-/** The cursor comes first: an outcome that is told between the look and the wait is then seen by the wait. */
 async function outcome(ctx: WatchContext, task_id: string, decision: z.output<typeof Decision>, review_id: string) {
-  const until = performance.now() + MERGE_MS
   const pr = await prStore(ctx.view).ofTask(task_id)
   const same = { task_id, review_id, decision, pr_url: pr ? prUrl(pr, await ctx.ports.daemon.address()) : null }
   const none = { merged: false, merge_commit: null, conflicts: [], rebase_requests: 0, behind: 0, log: null, resume: false, merge_id: null }
-  let cursor = await ctx.cursor()
   if (decision === 'request_changes')
     return {
       ...same,
       ...none,
       status: 'changes_requested' as const,
-      cursor,
+      cursor: await ctx.cursor(),
       message: 'Feedback sent to worker. Task returned to IN_PROGRESS.',
     }
-  for (;;) {
+  const find = async () => {
     const merge = await mergeStore(ctx.view).ofReview(review_id)
     if (!merge) throw new Error(`the merge of ${review_id} is not there`)
-    const filter = { subject: merge.id, types: ENDS }
-    const [end] = await ctx.recent(undefined, filter, 1)
-    const { behind, words } = await followed(ctx.view, merge)
-    const told = { ...same, ...none, merge_id: merge.id, behind, log: lastLines(merge.log), cursor }
-    if (merge.state === 'landed') {
-      const rebase_requests = Number(end?.data.rebase_requests ?? 0)
-      const landed = merge.reason ?? `PR merged successfully. ${rebase_requests} rebase requests sent.`
-      const message = [landed, words].filter(Boolean).join(' ')
-      return { ...told, status: 'merged' as const, merged: true, merge_commit: merge.built, rebase_requests, message }
-    }
-    if (merge.state === 'conflict') {
-      const conflicts = JSON.parse(merge.files) as string[]
-      return { ...told, status: 'conflict' as const, conflicts, message: `${merge.reason}. It went back to its worker.` }
-    }
-    if (merge.state === 'red') return { ...told, status: 'red' as const, message: `${merge.reason} It went back to its worker.` }
-    if (merge.state === 'stuck' || merge.state === 'withdrawn') {
-      const task = await taskStore(ctx.view).find(task_id)
-      const undecided = task?.status === 'REVIEW' && task.deleted_at === null
-      const message = `${sentence(merge.reason ?? '')} It ${undecided ? 'is still to be decided' : 'did not land'}.`
-      return { ...told, status: 'stuck' as const, message }
-    }
-    // It waits for a person, not for its turn: nobody is kept waiting with it.
-    const held = (await mergeStore(ctx.view).line(merge.repo_id, merge.target))?.held
-    if (held)
-      return { ...told, status: 'pending' as const, message: `It is in the merge line, but nothing lands on ${merge.target}: ${held}` }
-    const waited = await ctx.waitFor(
-      cursor,
-      { project: merge.project_id, types: [...ENDS, lineHeld.type] },
-      Math.max(1, until - performance.now()),
-    )
-    if (waited.ended !== 'events')
-      return {
-        ...told,
-        status: 'pending' as const,
-        resume: true,
-        message: 'It is in the merge line; merge_status shows where, merge.landed tells when it is in.',
-      }
-    cursor = waited.events.at(-1)?.cursor ?? cursor
+    return merge
   }
+  const { id: merge_id, project_id } = await find()
+  const { found, cursor } = await watchUntil(ctx, {
+    about: { project: project_id },
+    types: [...ENDS, lineHeld],
+    withinMs: MERGE_MS,
+    look: async () => came(ctx, await find()),
+  })
+  const merge = await find()
+  const { behind } = await followed(ctx.view, merge)
+  const told = { ...same, ...none, merge_id, behind, log: lastLines(merge.log), cursor }
+  if (found) return { ...told, ...found }
+  const message = 'It is in the merge line; merge_status shows where, merge.landed tells when it is in.'
+  return { ...told, status: 'pending' as const, resume: true, message }
+}
+
+/** Undefined while it waits for its turn, or is being merged. */
+async function came(ctx: WatchContext, merge: MergeRow) {
+  if (merge.state === 'landed') return landed(ctx, merge)
+  if (merge.state === 'conflict') {
+    const conflicts = JSON.parse(merge.files) as string[]
+    return { status: 'conflict' as const, conflicts, message: `${merge.reason}. It went back to its worker.` }
+  }
+  if (merge.state === 'red') return { status: 'red' as const, message: `${merge.reason} It went back to its worker.` }
+  if (merge.state === 'stuck' || merge.state === 'withdrawn') {
+    const task = await taskStore(ctx.view).find(merge.task_id)
+    const undecided = task?.status === 'REVIEW' && task.deleted_at === null
+    const message = `${sentence(merge.reason ?? '')} It ${undecided ? 'is still to be decided' : 'did not land'}.`
+    return { status: 'stuck' as const, message }
+  }
+  // It waits for a person, not for its turn: nobody is kept waiting with it.
+  const held = (await mergeStore(ctx.view).line(merge.repo_id, merge.target))?.held
+  return held
+    ? { status: 'pending' as const, message: `It is in the merge line, but nothing lands on ${merge.target}: ${held}` }
+    : undefined
+}
+
+async function landed(ctx: WatchContext, merge: MergeRow) {
+  const [end] = await ctx.recent(undefined, { subject: merge.id, types: ENDS.map(({ type }) => type) }, 1)
+  const rebase_requests = Number((end?.data as Partial<z.output<typeof mergeLanded.data>> | undefined)?.rebase_requests ?? 0)
+  const said = merge.reason ?? `PR merged successfully. ${rebase_requests} rebase requests sent.`
+  const message = [said, (await followed(ctx.view, merge)).words].filter(Boolean).join(' ')
+  return { status: 'merged' as const, merged: true, merge_commit: merge.built, rebase_requests, message }
 }

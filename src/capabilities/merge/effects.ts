@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { defineEffect, type EffectContext } from '../../kernel/effect.ts'
+import type { TypedTool } from '../../kernel/tool.ts'
 import { type Build, GitRefusal, type LineOf, type MergeMethod } from '../../ports/git.ts'
 import { type Belonging, confirming, projectStore, proposalAt, type RepoRow, repoView, stillProposed } from '../project/index.ts'
 import { reviewStore } from '../review/index.ts'
@@ -9,7 +10,17 @@ import { handleOf, taskStore } from '../task/index.ts'
 import { madeElsewhere, workOf } from '../work/index.ts'
 import { type Commands, endChecks, runChecks, type Verdict } from './checks.ts'
 import { nextInLine } from './order.ts'
-import { knownHeads, type Line, lineHeadOf, lineNow, lineOf, movedElsewhere } from './stands.ts'
+import {
+  conflict,
+  landed,
+  follows as lineFollows,
+  hold as lineHold,
+  built as markBuilt,
+  red as markRed,
+  stuck,
+  withdrawn,
+} from './reports.ts'
+import { knownHeads, type Line, lineHeadOf, lineNow, lineOf, movedElsewhere, passed } from './stands.ts'
 import { isOpen, type MergeRow, mergeStore } from './store.ts'
 import { goOn, named } from './words.ts'
 
@@ -34,7 +45,6 @@ export const workOffLine = defineEffect({
   payload: z.object({ repo_id: z.string(), target: z.string() }),
   attempts: ATTEMPTS,
   // Each step knows its earlier self: by the row, the trailers of the commit, and the name of the check.
-  recognise: async () => 'not_done',
   async do(ctx, { repo_id, target }) {
     const store = mergeStore(ctx.view)
     // A daemon that was killed may have had no time to end them.
@@ -52,8 +62,8 @@ export const workOffLine = defineEffect({
         if (!(error instanceof GitRefusal) || passes || (await isElsewhere(ctx, merge))) throw error
         const told = { merge_id: merge.id, reason: error.message.slice(0, 2_000) }
         // Of no use to the next either: the repository has lost something.
-        if (error.reason === 'damaged') await ctx.report('line_hold', { ...told, log: null })
-        else await ctx.report('merge_stuck', told)
+        if (error.reason === 'damaged') await ctx.report(lineHold, { ...told, log: null })
+        else await ctx.report(stuck, told)
       }
     }
   },
@@ -72,14 +82,13 @@ export const followLine = defineEffect({
   type: 'line.follow',
   payload: z.strictObject({ repo_id: z.string(), target: z.string(), request: z.string() }),
   attempts: ATTEMPTS,
-  recognise: async () => 'not_done',
   async do(ctx, { repo_id, target, request }) {
     const repo = await projectStore(ctx.view).repo(repo_id)
     const line = await mergeStore(ctx.view).line(repo_id, target)
     if (!repo || repo.removed_from !== null || !line) return
     const followed = await follow(ctx, repo, line, 'with what people committed')
     const head = (await ctx.ports.git.inspect(repo.path))?.head ?? null
-    await ctx.report('line_follows', { repo_id, target, request, head, ...followed })
+    await ctx.report(lineFollows, { repo_id, target, request, head, ...followed })
   },
 })
 
@@ -110,7 +119,6 @@ export const dropCheckouts = defineEffect({
   type: 'line.drop',
   payload: z.strictObject({ repo: z.string(), target: z.string() }),
   attempts: REFUSALS,
-  recognise: async () => 'not_done',
   async do(ctx, { repo, target }) {
     if (await ctx.ports.git.inspect(repo)) await ctx.ports.git.dropScratch(repo, scratchOf(target))
   },
@@ -177,19 +185,18 @@ class Passage {
       const built = before
         ? { result: 'built' as const, commit: before }
         : await git.build({ line: this.#line, commit: head_commit, onto: at.head, from, keep, method, ...said })
-      if (built.result === 'conflict') return this.#tell('merge_conflict', { files: built.files.slice(0, MOST_FILES) })
+      if (built.result === 'conflict') return this.#tell(conflict, { files: built.files.slice(0, MOST_FILES) })
       if (built.result === 'nothing' || built.result === 'landed') await git.keep(this.#line.repo, keep, null)
       if (built.result === 'nothing') return this.#landed({ commit: at.head, head: at.head, moved: false }, null)
       if (built.result === 'landed') return this.#landed({ commit: built.commit, head: at.head, moved: true }, wanted.checks)
       if (!before) await endChecks(this.#ctx, checkNamesOf(merge))
-      if (!before) await this.#tell('merge_built', { on: at.head, commit: built.commit })
+      if (!before) await this.#tell(markBuilt, { on: at.head, commit: built.commit })
       const red = wanted.checks === null ? undefined : await this.#check(wanted, built.commit, at.head)
       if (red === 'held') return
       if (red === 'stale') continue
       // Nobody knows what its checks would have said: it is not sent back for that.
-      if (red?.notReady)
-        return this.#tell('merge_stuck', { reason: `With this work in it, a fresh checkout cannot be set up. ${red.reason}` })
-      if (red) return this.#tell('merge_red', { reason: red.reason, log: red.log })
+      if (red?.notReady) return this.#tell(stuck, { reason: `With this work in it, a fresh checkout cannot be set up. ${red.reason}` })
+      if (red) return this.#tell(markRed, { reason: red.reason, log: red.log })
       // Taken out, closed, deleted or moved while the checks ran: it is wanted no more.
       if (!(await this.#wanted())) return this.#withdraw()
       if (!(await this.#passed(built.commit, wanted.checks))) return this.#withdraw()
@@ -200,18 +207,18 @@ class Passage {
   }
 
   #withdraw(): Promise<void> {
-    return this.#tell('merge_withdrawn', { reason: 'The task is no longer to be merged.' })
+    return this.#tell(withdrawn, { reason: 'The task is no longer to be merged.' })
   }
 
   async #passed(commit: string, checks: string | null): Promise<boolean> {
-    const { lands } = await this.#ctx.report('merge_passed', { merge_id: this.#merge.id, commit, checks })
+    const { lands } = await this.#ctx.report(passed, { merge_id: this.#merge.id, commit, checks })
     return lands === true
   }
 
   /** Told when the branch itself has it too, as far as it can: whoever hears that it has landed looks for it there. */
   async #landed(what: { commit: string; head: string; moved: boolean }, checked: string | null): Promise<void> {
     const { behind, reason } = await follow(this.#ctx, this.#repo, this.#merge)
-    await this.#tell('merge_landed', { ...what, checked, behind, behind_reason: reason })
+    await this.#tell(landed, { ...what, checked, behind, behind_reason: reason })
   }
 
   /** Undefined when it may land. */
@@ -287,11 +294,14 @@ class Passage {
   }
 
   async #hold(reason: string, log?: string): Promise<void> {
-    await this.#ctx.report('line_hold', { merge_id: this.#merge.id, reason, log: log ?? null })
+    await this.#ctx.report(lineHold, { merge_id: this.#merge.id, reason, log: log ?? null })
   }
 
-  async #tell(tool: string, more: Record<string, unknown>): Promise<void> {
-    await this.#ctx.report(tool, { merge_id: this.#merge.id, ...more })
+  async #tell<I extends z.ZodObject, O extends z.ZodObject>(
+    tool: Pick<TypedTool<string, I, O>, 'name' | 'input' | 'output'>,
+    more: Omit<z.input<I>, 'merge_id'>,
+  ): Promise<void> {
+    await this.#ctx.report(tool, { merge_id: this.#merge.id, ...more } as z.input<I>)
   }
 }
 

@@ -112,4 +112,4 @@ export const merge = defineCapability({
 export { withdraw } from './cancel.ts'
 export { toDecide } from './decide.ts'
 export { back, checkMayDecide, isCurrent, isReviewerOf } from './rules.ts'
-export { reviewDecided } from './schema.ts'
+export { mergeStuck, mergeWithdrawn, reviewDecided } from './schema.ts'

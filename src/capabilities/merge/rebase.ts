@@ -7,6 +7,7 @@ import { TaskId } from '../ids.ts'
 import { projectStore } from '../project/index.ts'
 import { reviewStore } from '../review/index.ts'
 import { about, epicOf, handleOf, taskStore } from '../task/index.ts'
+import { watchUntil } from '../until.ts'
 import { beginsAt, placeOf, requireFree, workOf } from '../work/index.ts'
 import { another, headOf, toDecide } from './decide.ts'
 import { REBASE_RESULTS, reviewRebased } from './schema.ts'
@@ -68,20 +69,21 @@ export const rebaseOntoLine = defineEffect({
   payload: z.strictObject({ review_id: z.string(), request: z.string() }),
   attempts: ATTEMPTS,
   // Once more it is even, or goes on where it was cut off.
-  recognise: async () => 'not_done',
   async do(ctx, { review_id, request }) {
     try {
-      await ctx.report('review_rebased', { review_id, request, ...NOTHING, ...(await onto(ctx, review_id)) })
+      await ctx.report(rebased, { review_id, request, ...NOTHING, ...(await onto(ctx, review_id)) })
     } catch (error) {
       if (!(error instanceof GitRefusal) || (error.reason === 'busy' && ctx.attempt < REFUSALS)) throw error
-      await ctx.report('review_rebased', { review_id, request, ...NOTHING, result: 'failed', reason: error.message.slice(0, 2_000) })
+      await ctx.report(rebased, { review_id, request, ...NOTHING, result: 'failed', reason: error.message.slice(0, 2_000) })
     }
   },
 })
 
 const NOTHING = { commit: null, base: null, files: [], reason: null }
 
-async function onto(ctx: EffectContext, review_id: string) {
+type Told = z.input<typeof Rebased>
+
+async function onto(ctx: EffectContext, review_id: string): Promise<Partial<Told> & Pick<Told, 'result'>> {
   const { git } = ctx.ports
   const round = await reviewStore(ctx.view).find(review_id)
   const task = round && (await taskStore(ctx.view).find(round.task_id))
@@ -101,19 +103,21 @@ async function onto(ctx: EffectContext, review_id: string) {
     : { result: done.result, commit: done.head, base: at.head }
 }
 
+const Rebased = z.strictObject({
+  review_id: z.string(),
+  request: z.string(),
+  result: z.enum(REBASE_RESULTS),
+  commit: z.string().nullable(),
+  base: z.string().nullable().describe('What has landed, below it'),
+  files: z.array(z.string()),
+  reason: z.string().nullable(),
+})
+
 export const rebased = defineTool({
   name: 'review_rebased',
   title: 'Work was rebased',
   description: 'Its branch is on top of what has landed, or it is said why not.',
-  input: z.strictObject({
-    review_id: z.string(),
-    request: z.string(),
-    result: z.enum(REBASE_RESULTS),
-    commit: z.string().nullable(),
-    base: z.string().nullable().describe('What has landed, below it'),
-    files: z.array(z.string()),
-    reason: z.string().nullable(),
-  }),
+  input: Rebased,
   output: z.strictObject({}),
   impact: 'write',
   profile: 'maintainer',
@@ -141,22 +145,16 @@ const MESSAGES: Record<(typeof REBASE_RESULTS)[number], string> = {
   failed: 'Nothing was changed.',
 }
 
-/** The cursor comes first: what is told between the look and the wait is then seen by the wait. */
 async function came(ctx: WatchContext, { task_id, review_id, request }: Begun) {
-  const until = performance.now() + REBASE_MS
-  const filter = { subject: review_id, types: [reviewRebased.type] }
-  let cursor = await ctx.cursor()
-  let events = await ctx.recent(undefined, filter, 20)
-  for (;;) {
-    const told = events.map(({ data }) => data as z.output<typeof reviewRebased.data>).find((data) => data.request === request)
-    if (told) {
-      const message = [MESSAGES[told.result], told.reason].filter(Boolean).join(' ')
-      return { task_id, status: told.result, commit: told.commit, conflicts: told.files, message, cursor }
-    }
-    const waited = await ctx.waitFor(cursor, filter, Math.max(1, until - performance.now()))
-    if (waited.ended !== 'events')
-      return { task_id, status: 'pending' as const, commit: null, conflicts: [], message: 'review.rebased tells when it is done.', cursor }
-    events = waited.events
-    cursor = events.at(-1)?.cursor ?? cursor
-  }
+  const { found: told, cursor } = await watchUntil(ctx, {
+    about: { subject: review_id },
+    types: [reviewRebased],
+    withinMs: REBASE_MS,
+    recent: 20,
+    look: (events) => events.map(({ data }) => data as z.output<typeof reviewRebased.data>).find((data) => data.request === request),
+  })
+  if (!told)
+    return { task_id, status: 'pending' as const, commit: null, conflicts: [], message: 'review.rebased tells when it is done.', cursor }
+  const message = [MESSAGES[told.result], told.reason].filter(Boolean).join(' ')
+  return { task_id, status: told.result, commit: told.commit, conflicts: told.files, message, cursor }
 }

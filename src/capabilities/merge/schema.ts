@@ -41,7 +41,8 @@ export const lineFollowed = defineEvent(
 )
 
 /** Those that tell the end of a merge. */
-export const ENDS = [mergeLanded, mergeConflicted, mergeRed, mergeStuck, mergeWithdrawn].map(({ type }) => type)
+/** After any of these a merge is over. */
+export const ENDS = [mergeLanded, mergeConflicted, mergeRed, mergeStuck, mergeWithdrawn]
 
 export const MergeView = z.strictObject({
   id: z.string(),

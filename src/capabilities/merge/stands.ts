@@ -39,11 +39,11 @@ export async function lineNow(ctx: EffectContext, repo: RepoRow, line: Line): Pr
     const known = await knownHeads(ctx.view, line)
     const at = await ctx.ports.git.line({ ...lineOf(repo, line), known })
     const told = { repo_id, target, project_id, made_from, strategy, head: at.head }
-    if (at.state === 'ready' && at.moved) await ctx.report('line_stands', told)
+    if (at.state === 'ready' && at.moved) await ctx.report(stands, told)
     if (at.state !== 'foreign') return at
     // It may have landed between the two looks: then that was told by now.
     if ((await knownHeads(ctx.view, line)).join() !== known.join()) continue
-    await ctx.report('line_foreign', told)
+    await ctx.report(foreign, told)
     return at
   }
 }

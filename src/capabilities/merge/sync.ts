@@ -4,6 +4,7 @@ import { defineTool, type RunContext, type WatchContext } from '../../kernel/too
 import type { RepoFacts } from '../../ports/git.ts'
 import { RepoId } from '../ids.ts'
 import { gone, projectStore, RepoView, repoSynced, repoView } from '../project/index.ts'
+import { watchUntil } from '../until.ts'
 import { followLine, followQueue } from './effects.ts'
 import { lineFollowed } from './schema.ts'
 import { mergeStore } from './store.ts'
@@ -59,18 +60,17 @@ interface Begun {
 }
 
 async function followed(ctx: WatchContext, { repo_id, before, changed, request, targets }: Begun) {
-  const filter = { subject: repo_id, types: [lineFollowed.type] }
-  const until = performance.now() + FOLLOW_MS
   const missing = new Set(targets)
-  let cursor = await ctx.cursor()
-  for (const { data } of await ctx.recent(undefined, filter, targets.length * 2 + 10))
-    if (data.request === request) missing.delete(String(data.target))
-  while (missing.size) {
-    const waited = await ctx.waitFor(cursor, filter, Math.max(1, until - performance.now()))
-    if (waited.ended !== 'events') break
-    for (const { data } of waited.events) if (data.request === request) missing.delete(String(data.target))
-    cursor = waited.events.at(-1)?.cursor ?? cursor
-  }
+  await watchUntil(ctx, {
+    about: { subject: repo_id },
+    types: [lineFollowed],
+    withinMs: FOLLOW_MS,
+    recent: targets.length * 2 + 10,
+    look(events) {
+      for (const { data } of events) if (data.request === request) missing.delete(String(data.target))
+      return missing.size ? undefined : true
+    },
+  })
   const repo = await projectStore(ctx.view).repo(repo_id)
   if (!repo) throw new Error(`the repository ${repo_id} is not there`)
   const lines = (await mergeStore(ctx.view).lines(undefined, repo_id)).filter(({ target }) => targets.includes(target))

@@ -7,6 +7,7 @@ import { addressOf, HOURS, isElsewhere } from './rules.ts'
 import { type PreviewRow, previewStore } from './store.ts'
 import '../../ports/listeners.ts'
 import '../../ports/runner.ts'
+import { ended as previewEnded, started as previewStarted } from './reports.ts'
 
 const ofPreview = z.strictObject({ preview_id: z.string() })
 
@@ -23,7 +24,6 @@ export const launchPreview = defineEffect({
   payload: ofPreview,
   attempts: MANY,
   // Its process is known by the row.
-  recognise: async () => 'not_done',
   async do(ctx, { preview_id }) {
     try {
       await launch(ctx, preview_id)
@@ -36,7 +36,7 @@ export const launchPreview = defineEffect({
 })
 
 async function notStarted(ctx: EffectContext, preview_id: string, reason: string): Promise<void> {
-  await ctx.report('preview_ended', { preview_id, state: 'failed', reason: reason.slice(0, 4_000), log: null })
+  await ctx.report(previewEnded, { preview_id, state: 'failed', reason: reason.slice(0, 4_000), log: null })
 }
 
 async function launch(ctx: EffectContext, preview_id: string): Promise<void> {
@@ -74,7 +74,7 @@ async function begin(ctx: EffectContext, row: PreviewRow, work: WorkRow, place: 
       graceMs: GRACE_MS,
     })
   }
-  await ctx.report('preview_started', { preview_id: row.id, host: daemon.host, first_port, last_port })
+  await ctx.report(previewStarted, { preview_id: row.id, host: daemon.host, first_port, last_port })
 }
 
 function takenPort(port: number): string {
@@ -90,7 +90,6 @@ export const stopPreview = defineEffect({
   type: 'preview.stop',
   payload: ofPreview,
   attempts: MANY,
-  recognise: async () => 'not_done',
   async do(ctx, { preview_id }) {
     const row = await previewStore(ctx.view).find(preview_id)
     if (row) await end(ctx, row, 'It was stopped.')
@@ -109,7 +108,7 @@ export async function askToStop(ctx: RunContext, task: string): Promise<PreviewR
 async function end(ctx: EffectContext, row: PreviewRow, reason: string): Promise<void> {
   if (isElsewhere(ctx, row)) throw new Error(`This preview is on ${row.host}, not here.`)
   await ctx.ports.runner.stop(row.id, 'stopped', GRACE_MS)
-  await ctx.report('preview_ended', { preview_id: row.id, state: 'ended', reason, log: null })
+  await ctx.report(previewEnded, { preview_id: row.id, state: 'ended', reason, log: null })
   await ctx.ports.runner.forget(row.id)
 }
 

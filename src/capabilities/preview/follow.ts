@@ -7,6 +7,7 @@ import { lastOf, textOf } from '../command.ts'
 import { repeatedly } from '../repeatedly.ts'
 import { lastLines } from '../setup/index.ts'
 import { between } from './effects.ts'
+import { ended as previewEnded, ready } from './reports.ts'
 import { previewStarted } from './schema.ts'
 import { type PreviewRow, previewStore } from './store.ts'
 
@@ -28,7 +29,7 @@ export const follower: Reactor = {
         untilItsEnd(ctx, row).finally(() => followed.delete(row.id)),
       )
     }
-    ctx.on(previewStarted.type, ({ subject, data }) => {
+    ctx.on(previewStarted, ({ subject, data }) => {
       if (data.host !== ctx.ports.daemon.host) return
       previewStore(ctx.view)
         .find(subject)
@@ -52,7 +53,7 @@ async function untilItsEnd(ctx: ReactorContext, row: PreviewRow): Promise<void> 
 
 async function isOver(ctx: ReactorContext, { id, command }: PreviewRow): Promise<boolean> {
   if ((await ctx.ports.runner.look(id)).state === 'absent') {
-    await ctx.report('preview_ended', { preview_id: id, state: 'failed', reason: 'Its process is gone.', log: null })
+    await ctx.report(previewEnded, { preview_id: id, state: 'failed', reason: 'Its process is gone.', log: null })
     return true
   }
   let log = Buffer.alloc(0)
@@ -60,17 +61,17 @@ async function isOver(ctx: ReactorContext, { id, command }: PreviewRow): Promise
     log = lastOf(log, frames)
     if (!exit) continue
     const printed = textOf(log)
-    await ctx.report('preview_ended', { preview_id: id, ...howItEnded(command, exit, printed), log: printed })
+    await ctx.report(previewEnded, { preview_id: id, ...howItEnded(command, exit, printed), log: printed })
     return true
   }
   return ctx.signal.aborted
 }
 
 function howItEnded(command: string, { reason, code, signal, detail }: Exit, log: string) {
-  if (reason === 'stopped') return { state: 'ended', reason: 'It was stopped.' }
-  if (reason === 'wall_clock') return { state: 'ended', reason: 'Its time was over.' }
+  if (reason === 'stopped') return { state: 'ended' as const, reason: 'It was stopped.' }
+  if (reason === 'wall_clock') return { state: 'ended' as const, reason: 'Its time was over.' }
   const how = reason === 'exited' ? `ended with ${code ?? signal}` : `could not go on: ${detail}`
-  return { state: 'failed', reason: `\`${command}\` ${how}.${lastLines(log)}`.slice(0, 4_000) }
+  return { state: 'failed' as const, reason: `\`${command}\` ${how}.${lastLines(log)}`.slice(0, 4_000) }
 }
 
 async function untilItAnswers(ctx: ReactorContext, row: PreviewRow, over: AbortSignal): Promise<void> {
@@ -80,11 +81,9 @@ async function untilItAnswers(ctx: ReactorContext, row: PreviewRow, over: AbortS
     answering(ctx, between(first_port, last_port), either),
   )
   if (over.aborted) return
-  const told =
-    port === undefined ? { tool: 'preview_ended', state: 'failed', reason: silent(row), log: null } : { tool: 'preview_ready', port }
-  const { tool, ...more } = told
   await repeatedly(ctx, async () => {
-    await ctx.report(tool, { preview_id: id, ...more })
+    if (port !== undefined) await ctx.report(ready, { preview_id: id, port })
+    else await ctx.report(previewEnded, { preview_id: id, state: 'failed', reason: silent(row), log: null })
     return true
   })
 }

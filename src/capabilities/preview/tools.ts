@@ -47,7 +47,7 @@ export const start = defineTool({
     const task = await requireTask(ctx, task_id)
     const row = await untilRow(ctx, {
       id: preview_id,
-      types: [previewReady.type, previewEnded.type],
+      types: [previewReady, previewEnded],
       withinMs: START_MS,
       find: () => previewStore(ctx.view).find(preview_id),
       holds: ({ state }) => state !== 'starting',
@@ -120,7 +120,7 @@ export const stop = defineTool({
   },
   async watch(ctx, { task_id }, { preview_id }: { preview_id: string }) {
     const find = () => previewStore(ctx.view).find(preview_id)
-    const row = await untilRow(ctx, { id: preview_id, types: [previewEnded.type], withinMs: STOP_MS, find, holds: isOver })
+    const row = await untilRow(ctx, { id: preview_id, types: [previewEnded], withinMs: STOP_MS, find, holds: isOver })
     return { stopped: isOver(row), preview: previewView(row, await requireTask(ctx, task_id)) }
   },
 })

@@ -5,6 +5,7 @@ import { text } from '../../kernel/schema.ts'
 import { defineTool, type LookContext, type RunContext, type WatchContext } from '../../kernel/tool.ts'
 import { GitRefusal, type RepoFacts } from '../../ports/git.ts'
 import { RepoId } from '../ids.ts'
+import { watchUntil } from '../until.ts'
 import { RepoView, repoMoved, repoUpdated, repoView } from './schema.ts'
 import { projectStore, type RepoRow } from './store.ts'
 import { alreadyThere, Branch, gone, noBranch, noWorkTree, Patterns, RepoPath } from './words.ts'
@@ -97,7 +98,6 @@ export const moveRepo = defineEffect({
   type: 'repo.move',
   payload: z.strictObject({ repo_id: z.string(), from: z.string(), path: z.string(), request: z.string() }),
   attempts: ATTEMPTS,
-  recognise: async () => 'not_done',
   async do(ctx, told) {
     const problem = await ctx.ports.git.moved(told.path).then(
       () => null,
@@ -106,7 +106,7 @@ export const moveRepo = defineEffect({
         return error.message.slice(0, 2_000)
       },
     )
-    await ctx.report('repo_moved', { ...told, problem })
+    await ctx.report(moved, { ...told, problem })
   },
 })
 
@@ -132,23 +132,22 @@ export const moved = defineTool({
   },
 })
 
-/** The cursor comes first: what is told between the look and the wait is then seen by the wait. */
 async function changed(ctx: WatchContext, { repo_id, request }: { repo_id: string; request: string | null }) {
-  const filter = { subject: repo_id, types: [repoMoved.type] }
-  const until = performance.now() + MOVE_MS
-  let cursor = await ctx.cursor()
-  let events = request ? await ctx.recent(undefined, filter, 10) : []
-  let told = events.find(({ data }) => data.request === request)
-  while (request && !told) {
-    const waited = await ctx.waitFor(cursor, filter, Math.max(1, until - performance.now()))
-    if (waited.ended !== 'events') break
-    events = waited.events
-    told = events.find(({ data }) => data.request === request)
-    cursor = events.at(-1)?.cursor ?? cursor
-  }
+  const told = request ? await whatCame(ctx, repo_id, request) : undefined
   const repo = await projectStore(ctx.view).repo(repo_id)
   if (!repo) throw new Error(`the repository ${repo_id} is not there`)
-  return { repo: repoView(repo), message: messageOf(repo, request, told?.data.problem as string | null | undefined) }
+  return { repo: repoView(repo), message: messageOf(repo, request, told?.problem) }
+}
+
+async function whatCame(ctx: WatchContext, repo_id: string, request: string) {
+  const { found } = await watchUntil(ctx, {
+    about: { subject: repo_id },
+    types: [repoMoved],
+    withinMs: MOVE_MS,
+    recent: 10,
+    look: (events) => events.map(({ data }) => data as z.output<typeof repoMoved.data>).find((data) => data.request === request),
+  })
+  return found
 }
 
 function messageOf({ handle, path }: RepoRow, request: string | null, problem: string | null | undefined): string {

@@ -9,7 +9,7 @@ import { migrations } from './migrations.ts'
 import { closePr, getPr, PrView, prClosed, prMerged, prOpened, pullRequestOf } from './pull-requests.ts'
 import { ReviewView, reviewRefused, reviewRequested, reviewTimedOut } from './schema.ts'
 import { DECISIONS, FEEDBACK_PRIORITIES, FEEDBACK_STATES, FEEDBACK_TYPES, prStore, READERS, reviewStore } from './store.ts'
-import { timedOut, timeOut } from './timeout.ts'
+import { timedOut } from './timeout.ts'
 import { list, request } from './tools.ts'
 
 export const review = defineCapability({
@@ -22,7 +22,7 @@ export const review = defineCapability({
     feedbacks: { feedback_type: FEEDBACK_TYPES, priority: FEEDBACK_PRIORITIES, state: FEEDBACK_STATES, actionable_items: JSON_TEXT },
   },
   events: [reviewRequested, reviewRefused, reviewTimedOut, prOpened, prMerged, prClosed],
-  effects: [timeOut, keepHandedIn],
+  effects: [keepHandedIn],
   answers: [
     answer(taskEnds, (ctx, task) => closePr(ctx, task, task.closed_reason ?? 'Its task is gone.')),
     answer(workPullRequest, pullRequestOf),
@@ -61,7 +61,7 @@ export const reviewsOf = (tx: Tx, task: string) => reviewStore(tx).ofTask(task)
 export { keepCommit } from './keep.ts'
 export { isAtLimit, tally } from './limit.ts'
 export { closePr, insertPr, openPr, PrView, prMerged, prUrl, prView } from './pull-requests.ts'
-export { type ReviewerFacts, readerProgram, roundReviewer } from './reviewer.ts'
+export { type ReviewerFacts, readerProgram, reviewerNews, roundReviewer } from './reviewer.ts'
 export { beingMerged, isBeingMerged } from './rules.ts'
 export { reviewRefused, reviewRequested, reviewTimedOut } from './schema.ts'
 export {

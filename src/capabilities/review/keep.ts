@@ -15,7 +15,6 @@ export const keepHandedIn = defineEffect({
   payload: z.strictObject({ task_id: z.string() }),
   attempts: MANY,
   // Once more it is the same ref, at what holds by then.
-  recognise: async () => 'not_done',
   async do(ctx, { task_id }) {
     const [round] = await reviewStore(ctx.view).latest([task_id])
     const work = await workOf(ctx.view, task_id)

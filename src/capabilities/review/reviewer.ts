@@ -1,17 +1,18 @@
 import { z } from 'zod'
 import type { Refusal } from '../../kernel/error.ts'
+import type { EventType } from '../../kernel/event.ts'
 import { definePoint } from '../../kernel/point.ts'
 import type { LookContext, Reading, WatchContext } from '../../kernel/tool.ts'
 import type { Harness } from '../../ports/harness.ts'
 import { programFor } from '../programs.ts'
+import { watchUntil } from '../until.ts'
 import { workOf, workPlan, worktreePath } from '../work/index.ts'
+import { reviewTimedOut } from './schema.ts'
 import { type ReviewRow, reviewStore } from './store.ts'
 import '../../ports/git.ts'
 
 /** Shorter than an agent that has asked for review gets to end by itself: it is to hear the answer. */
 const STARTING_MS = 15_000
-/** After any of these a reviewer may be there, or is not coming any more. */
-const NEWS = ['reviewer.started', 'reviewer.ended', 'run.started', 'job.ended', 'review.decided', 'review.timed_out', 'review.abandoned']
 
 /**
  * | state    | means                                                             |
@@ -39,24 +40,25 @@ type Source = (ctx: Reading, round: ReviewRow) => Promise<ReviewerFacts | undefi
 /** Whoever starts reviewers knows them; handing in does not. */
 export const roundReviewer = definePoint.one<Source>('review.reviewer', async () => undefined)
 
+/** After any of these a reviewer may be there, or is not coming any more. */
+export const reviewerNews = definePoint.all<() => Promise<EventType[]>>('review.reviewer_news')
+
 /** Where none is set for reviews, a reviewer that somebody asks for is as every other agent. */
 export function readerProgram(ctx: LookContext): Promise<Harness | Refusal> {
   return programFor(ctx, ctx.setting<string>('review.harness') || undefined)
 }
 
-/** The cursor comes first: what is told between the look and the wait is then seen by the wait. */
 export async function reviewerThere(ctx: WatchContext, round: ReviewRow): Promise<z.output<typeof ReviewerView> | null> {
-  const until = performance.now() + STARTING_MS
-  for (;;) {
-    const cursor = await ctx.cursor()
-    const reviewer = await ctx.ask(roundReviewer, round)
+  let reviewer: ReviewerFacts | undefined
+  const look = async () => {
+    reviewer = await ctx.ask(roundReviewer, round)
     const undecided = (await reviewStore(ctx.view).find(round.id))?.decision === null
-    const waits = undecided && (!reviewer || reviewer.state === 'starting')
-    const filter = { project: round.project_id, types: NEWS }
-    const waited = waits ? await ctx.waitFor(cursor, filter, Math.max(1, until - performance.now())) : undefined
-    if (waited?.ended === 'events') continue
-    return reviewer ? { ...reviewer, worktree_path: await pathOf(ctx, reviewer.task_id) } : null
+    return undecided && (!reviewer || reviewer.state === 'starting') ? undefined : true
   }
+  const news = (await ctx.ask(reviewerNews)).flat()
+  const types = [...news, reviewTimedOut]
+  await watchUntil(ctx, { about: { project: round.project_id }, types, withinMs: STARTING_MS, look })
+  return reviewer ? { ...reviewer, worktree_path: await pathOf(ctx, reviewer.task_id) } : null
 }
 
 async function pathOf(ctx: WatchContext, task: string): Promise<string> {

@@ -1,24 +1,12 @@
 import { z } from 'zod'
-import { defineEffect } from '../../kernel/effect.ts'
 import { defineTool } from '../../kernel/tool.ts'
 import { handleOf, taskStore } from '../task/index.ts'
 import { reviewTimedOut } from './schema.ts'
 import { feedbackStore, reviewStore } from './store.ts'
 
-const MANY = 100
 const Told = z.strictObject({ review_id: z.string(), hours: z.number() })
 
-/** One for each round, to be done when its time is up. */
-export const timeOut = defineEffect({
-  type: 'review.time_out',
-  payload: Told,
-  attempts: MANY,
-  recognise: async () => 'not_done',
-  async do(ctx, told) {
-    await ctx.report('review_time_out', told)
-  },
-})
-
+/** Called for each round, when its time is up. */
 export const timedOut = defineTool({
   name: 'review_time_out',
   title: 'Nobody has decided in time',
@@ -28,6 +16,7 @@ export const timedOut = defineTool({
   impact: 'write',
   profile: 'maintainer',
   internal: true,
+  later: 'review.time_out',
   async run(ctx, { review_id, hours }) {
     const round = await reviewStore(ctx.tx).find(review_id)
     const task = round && (await taskStore(ctx.tx).find(round.task_id))

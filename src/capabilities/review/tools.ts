@@ -12,7 +12,7 @@ import { openPr } from './pull-requests.ts'
 import { ReviewerView, readerProgram, reviewerThere } from './reviewer.ts'
 import { type FeedbackView, LimitView, ReviewView, reviewRequested } from './schema.ts'
 import { type FeedbackRow, feedbackStore, type Reader, type ReviewRow, reviewStore } from './store.ts'
-import { timeOut } from './timeout.ts'
+import { timedOut } from './timeout.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -158,7 +158,7 @@ export async function requestReview(ctx: RunContext, task: TaskRow, handedIn: Ha
   await store.insert(review)
   if (review.handed_in) keepCommit(ctx, task.id)
   const hours = ctx.setting<number>('review.timeout_hours')
-  ctx.enqueue(timeOut({ review_id: review.id, hours }, { delayMs: Math.ceil(hours * HOUR_MS) }))
+  ctx.later(timedOut, { review_id: review.id, hours }, { delayMs: Math.ceil(hours * HOUR_MS) })
   await transition(ctx, task, 'REVIEW', null)
   await openPr(ctx, task, { summary: review.summary, by: review.requested_by, title: handedIn.title })
   ctx.emit(

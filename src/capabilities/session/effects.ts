@@ -7,6 +7,13 @@ import { makeWorktree, workOf, workPlan } from '../work/index.ts'
 import { briefFor } from './brief.ts'
 import { type SessionRow, sessionStore } from './store.ts'
 import '../../ports/runner.ts'
+import {
+  delivered,
+  ended as sessionEnded,
+  prepared as sessionPrepared,
+  started as sessionStarted,
+  typed as sessionTyped,
+} from './reports.ts'
 
 const ofSession = z.strictObject({ session_id: z.string() })
 
@@ -25,7 +32,6 @@ export const launchSession = defineEffect({
   type: 'session.open',
   payload: ofSession,
   attempts: MANY,
-  recognise: async () => 'not_done',
   async do(ctx, { session_id }) {
     try {
       await launch(ctx, session_id)
@@ -37,7 +43,7 @@ export const launchSession = defineEffect({
 })
 
 async function notOpened(ctx: EffectContext, session_id: string, why: string): Promise<void> {
-  await ctx.report('session_ended', { session_id, state: 'closed', reason: shortened(`It could not be opened: ${why}`) })
+  await ctx.report(sessionEnded, { session_id, state: 'closed', reason: shortened(`It could not be opened: ${why}`) })
 }
 
 async function launch(ctx: EffectContext, session_id: string): Promise<void> {
@@ -53,7 +59,7 @@ async function launch(ctx: EffectContext, session_id: string): Promise<void> {
   if (ready !== 'ready') return notOpened(ctx, session_id, ready.problem)
   const own = await environmentOfWork(ctx, work)
   const token = await runner.keep(session_id, TOKEN, () => newSecret('agent'))
-  await ctx.report('session_prepared', { session_id, host: daemon.host, token_hash: hashOf(token) })
+  await ctx.report(sessionPrepared, { session_id, host: daemon.host, token_hash: hashOf(token) })
   const { files, signs, ...plan } = await planOf(ctx, row, place.path)
   for (const [name, content] of Object.entries(files)) await runner.keep(session_id, name, () => content)
   if (signs) {
@@ -63,7 +69,7 @@ async function launch(ctx: EffectContext, session_id: string): Promise<void> {
   const tokenFile = `${await runner.folder(session_id)}/${TOKEN}`
   const env = { ...own, ...plan.env, SIGNALBOX_URL: `${await daemon.address()}/mcp`, SIGNALBOX_TASK: row.task_id }
   const { attach } = await terminal.open(row, { ...plan, env, cwd: place.path, tokenFile })
-  await ctx.report('session_started', { session_id, attach, prompt: signs ? 'waiting' : 'none' })
+  await ctx.report(sessionStarted, { session_id, attach, prompt: signs ? 'waiting' : 'none' })
 }
 
 /** The first prompt, once: an attempt that finds that another one began only looks what came of it. */
@@ -71,20 +77,18 @@ export const promptSession = defineEffect({
   type: 'session.prompt',
   payload: ofSession,
   attempts: MANY,
-  recognise: async () => 'not_done',
   async do(ctx, { session_id }) {
     const { runner, terminal } = ctx.ports
     const row = await requireSession(ctx, session_id)
     if (row.state !== 'open' || isElsewhere(ctx, row)) return
     const signs = await signsOf(ctx, row)
     const text = await runner.keep(session_id, BRIEF, () => '')
-    if (!signs || !text)
-      return ctx.report('session_delivered', { session_id, prompt: 'failed', detail: 'What it is to be told is gone.' }).then()
+    if (!signs || !text) return ctx.report(delivered, { session_id, prompt: 'failed', detail: 'What it is to be told is gone.' }).then()
     const mine = `${ctx.effectId} ${ctx.attempt}`
     const first = (await runner.keep(session_id, BEGUN, () => mine)) === mine
     const delivery = first ? await terminal.deliver(row, text, signs) : await whatCame(ctx, row, text, signs)
     const detail = delivery.state === 'sent' ? null : shortened(delivery.detail)
-    await ctx.report('session_delivered', { session_id, prompt: delivery.state, detail })
+    await ctx.report(delivered, { session_id, prompt: delivery.state, detail })
   },
 })
 
@@ -98,12 +102,13 @@ export const typeInto = defineEffect({
   type: 'session.type',
   payload: ofSession.extend({ request: z.string(), by: z.string(), text: z.string(), keys: z.array(z.enum(KEYS)) }),
   attempts: 1,
+  once: true,
   async do(ctx, { session_id, request, by, text, keys }) {
     const row = await requireSession(ctx, session_id)
     const told = { session_id, request, by, characters: text.length, keys }
     const wrong = row.state !== 'open' ? 'The session is not open.' : isElsewhere(ctx, row) ? `It is on ${row.host}, not here.` : undefined
     const problem = wrong ?? (await ctx.ports.terminal.type(row, text, keys).then(() => null, messageOf))
-    await ctx.report('session_typed', { ...told, problem })
+    await ctx.report(sessionTyped, { ...told, problem })
   },
 })
 
@@ -112,13 +117,12 @@ export const closeSession = defineEffect({
   type: 'session.close',
   payload: ofSession,
   attempts: MANY,
-  recognise: async () => 'not_done',
   async do(ctx, { session_id }) {
     const row = await requireSession(ctx, session_id)
     if (isElsewhere(ctx, row)) throw new Error(`This session is on ${row.host}, not here.`)
     const screen = row.state === 'open' ? (await ctx.ports.terminal.screen(row).catch(() => undefined))?.text : undefined
     await ctx.ports.terminal.close(row, GRACE_MS)
-    await ctx.report('session_ended', { session_id, state: 'closed', reason: 'It was closed.', screen, all: true })
+    await ctx.report(sessionEnded, { session_id, state: 'closed', reason: 'It was closed.', screen, all: true })
     await ctx.ports.runner.forget(session_id)
   },
 })

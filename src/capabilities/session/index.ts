@@ -39,6 +39,7 @@ export const session = defineCapability({
 })
 
 export { openSession } from './rules.ts'
+export { sessionClosed } from './schema.ts'
 
 /** Of a task whose work was given up. */
 export async function closeTerminal(ctx: RunContext, task: string): Promise<void> {

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { type Refusal, refuse } from '../../kernel/error.ts'
+import type { EventType } from '../../kernel/event.ts'
 import { mention } from '../../kernel/id.ts'
 import { within } from '../../kernel/patience.ts'
 import { redactScreen } from '../../kernel/redact.ts'
@@ -11,7 +12,7 @@ import { takeTurn } from '../handle.ts'
 import { RepoId, TaskId } from '../ids.ts'
 import { livingRun } from '../job/index.ts'
 import { giveTo, handleOf, requireTask, requireUnblocked, type TaskRow, taskStore, transition } from '../task/index.ts'
-import { untilRow } from '../until.ts'
+import { untilRow, watchUntil } from '../until.ts'
 import { planWork, requireRepoThere } from '../work/index.ts'
 import { isElsewhere, launchSession, typeInto } from './effects.ts'
 import { aboutSession, askToClose, mayChoose, mayLook, named, noSession, notPair, sessionView } from './rules.ts'
@@ -66,7 +67,7 @@ export const open = defineTool({
     return { session_id: row.id, created: true }
   },
   async watch(ctx, _input, { session_id, created }: { session_id: string; created: boolean }) {
-    const row = await until(ctx, session_id, [sessionOpened.type, sessionClosed.type], OPEN_MS, ({ state }) => state !== 'opening')
+    const row = await until(ctx, session_id, [sessionOpened, sessionClosed], OPEN_MS, ({ state }) => state !== 'opening')
     if (row.state !== 'closed' || !created) return { created, session: sessionView(row) }
     return refuse('INVALID_AGENT_STATE', row.reason ?? 'It could not be opened.', { hint: 'Mend that, then open it again.' })
   },
@@ -161,7 +162,7 @@ export const close = defineTool({
     return { session_id: row.id }
   },
   async watch(ctx, _input, { session_id }: { session_id: string }) {
-    const row = await until(ctx, session_id, [sessionClosed.type], CLOSE_MS, isOver)
+    const row = await until(ctx, session_id, [sessionClosed], CLOSE_MS, isOver)
     return { closed: isOver(row), session: sessionView(row) }
   },
 })
@@ -192,18 +193,15 @@ export const type = defineTool({
     return { session_id: row.id, request }
   },
   async watch(ctx, _input, { session_id, request }: { session_id: string; request: string }) {
-    const filter = { subject: session_id, types: [sessionTyped.type] }
-    let cursor = await ctx.cursor()
-    let events = await ctx.recent(undefined, filter, 50)
-    for (const end = performance.now() + TYPE_MS; ; ) {
-      const told = events.find(({ data }) => data.request === request)
-      if (told?.data.problem) return refuse('CONFLICT', String(told.data.problem), { next_tool: 'session_exists' })
-      if (told) return { typed: true }
-      const waited = await ctx.waitFor(cursor, filter, Math.max(1, end - performance.now()))
-      if (waited.ended !== 'events') return { typed: false }
-      events = waited.events
-      cursor = events.at(-1)?.cursor ?? cursor
-    }
+    const { found } = await watchUntil(ctx, {
+      about: { subject: session_id },
+      types: [sessionTyped],
+      withinMs: TYPE_MS,
+      recent: 50,
+      look: (events) => events.map(({ data }) => data as z.output<typeof sessionTyped.data>).find((data) => data.request === request),
+    })
+    if (found?.problem) return refuse('CONFLICT', found.problem, { next_tool: 'session_exists' })
+    return { typed: found !== undefined }
   },
 })
 
@@ -282,7 +280,13 @@ function isOver({ state }: SessionRow): boolean {
   return state === 'closed' || state === 'lost'
 }
 
-function until(ctx: WatchContext, id: string, types: string[], withinMs: number, holds: (row: SessionRow) => boolean): Promise<SessionRow> {
+function until(
+  ctx: WatchContext,
+  id: string,
+  types: EventType[],
+  withinMs: number,
+  holds: (row: SessionRow) => boolean,
+): Promise<SessionRow> {
   return untilRow(ctx, { id, types, withinMs, holds, find: () => sessionStore(ctx.view).find(id) })
 }
 

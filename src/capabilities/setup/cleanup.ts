@@ -1,10 +1,11 @@
 import type { EffectContext } from '../../kernel/effect.ts'
 import type { Place } from '../../ports/git.ts'
 import { type CommandEnd, runCommand } from '../command.ts'
-import { projectStore } from '../project/index.ts'
+import { projectStore, repoUpdated } from '../project/index.ts'
 import type { WorkRow } from '../work/index.ts'
 import { environmentOfWork } from './ports.ts'
 import { LIMIT, lastLines } from './rules.ts'
+import { cleaned, undone } from './tools.ts'
 
 /** One that cannot be run so often must not keep a worktree for ever. */
 const FAILURES = 6
@@ -27,7 +28,7 @@ export async function clean(ctx: EffectContext, { name, command, path, repo, env
     repo,
     env,
     limit: LIMIT,
-    mayEnd: isWanted ? ['repo.updated'] : [],
+    mayEnd: isWanted ? [repoUpdated] : [],
     isWanted: isWanted ?? (async () => true),
   }).catch((error) => cannotRun(ctx, error))
   return ended === 'stale' || ended.green ? undefined : cleanupFailed(command, ended)
@@ -50,11 +51,11 @@ export async function cleanUpWork(ctx: EffectContext, work: WorkRow, place: Plac
   const { state } = await ctx.ports.git.state(place, work.base_commit ?? `refs/heads/${place.branch}`)
   if (state !== 'present') return
   // Whoever begins there after this sets it up anew.
-  await ctx.report('setup_undone', { work_id: work.id, request: ctx.effectId })
+  await ctx.report(undone, { work_id: work.id, request: ctx.effectId })
   const name = `cleanup_${ctx.effectId}`
   const isWanted = async (asked: string) => (await find())?.cleanup === asked
   const env = await environmentOfWork(ctx, work)
   const failure = await clean(ctx, { name, command, path: place.path, repo: place.repo, env, isWanted })
-  await ctx.report('setup_cleaned', { repo_id: work.repo_id, work_id: work.id, command, failure: failure ?? null, request: ctx.effectId })
+  await ctx.report(cleaned, { repo_id: work.repo_id, work_id: work.id, command, failure: failure ?? null, request: ctx.effectId })
   await ctx.ports.runner.forget(name)
 }

@@ -38,8 +38,9 @@ export const setup = defineCapability({
 })
 
 export { clean } from './cleanup.ts'
-export { makeReady } from './make.ts'
+export { makeReady, setupStops } from './make.ts'
 export { withPackages } from './packages.ts'
 export { environmentOf, environmentOfWork, leaseOfWork, lineHolder, portsOf } from './ports.ts'
 export { LIMIT as SETUP_LIMIT, lastLines, setupFailed } from './rules.ts'
 export { hideSecretsOf } from './secrets.ts'
+export { cleaned as setupCleaned } from './tools.ts'

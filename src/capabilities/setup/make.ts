@@ -1,15 +1,18 @@
 import { z } from 'zod'
 import { defineEffect, type EffectContext, type NewEffect } from '../../kernel/effect.ts'
+import type { EventType } from '../../kernel/event.ts'
+import { definePoint } from '../../kernel/point.ts'
 import { GitRefusal, type Place } from '../../ports/git.ts'
 import { runCommand } from '../command.ts'
-import { projectStore, type RepoRow } from '../project/index.ts'
-import { taskStore } from '../task/index.ts'
+import { projectStore, type RepoRow, repoUpdated } from '../project/index.ts'
+import { taskDeleted, taskMoved, taskStore } from '../task/index.ts'
 import { type WorkRow, workStore } from '../work/index.ts'
 import { withPackages } from './packages.ts'
 import { environmentOfWork } from './ports.ts'
 import { LIMIT, setupFailed } from './rules.ts'
 import { hideSecretsOf } from './secrets.ts'
 import { type SetupRow, setupStore } from './store.ts'
+import { begin as setupBegin, ended as setupEnded } from './tools.ts'
 
 /** Daemons that are killed in the middle of it do not count. */
 const ATTEMPTS = 100
@@ -17,6 +20,9 @@ const ATTEMPTS = 100
 const REFUSALS = 4
 /** A setup that cannot be run so often will not be: nobody waits for it for ever. */
 const FAILURES = 6
+
+/** After any of these nobody waits any more for the setup of its task. */
+export const setupStops = definePoint.all<() => Promise<EventType[]>>('setup.stops')
 
 export const queueOf = (host: string, repo: string) => `setup:${host}:${repo}`
 
@@ -42,7 +48,7 @@ export async function makeReady(ctx: EffectContext, { work, place, by, next }: A
   // Whoever was let in before may have worked there, whatever the files say: also while there was no setup.
   const isFirst = known === undefined && repo.setup !== null && (await isPristine(ctx, place))
   const kept = isFirst ? ((await hasLanded(ctx, work, place)) ? 'by_files' : 'by_tree') : 'none'
-  const { ready } = await ctx.report('setup_begin', {
+  const { ready } = await ctx.report(setupBegin, {
     work_id: work.id,
     path,
     checkout,
@@ -75,7 +81,6 @@ export const makeSetup = defineEffect({
   payload: z.strictObject({ setup_id: z.string() }),
   attempts: ATTEMPTS,
   // The process is known by the row, and files that are there are not copied again.
-  recognise: async () => 'not_done',
   async do(ctx, { setup_id }) {
     const row = await setupStore(ctx.view).find(setup_id)
     if (!row) return
@@ -84,7 +89,7 @@ export const makeSetup = defineEffect({
     if (row.state !== 'running') return ctx.ports.runner.forget(row.id)
     const repo = await projectStore(ctx.view).repo(row.repo_id)
     const told = repo ? await setUp(ctx, row, repo).catch((error) => gaveUp(ctx, error)) : failed('Its repository is gone.')
-    await ctx.report('setup_ended', { setup_id, ...told })
+    await ctx.report(setupEnded, { setup_id, ...told })
     await ctx.ports.runner.forget(row.id)
   },
 })
@@ -112,9 +117,12 @@ async function setUp(ctx: EffectContext, row: SetupRow, repo: RepoRow) {
   const { setup } = repo
   if (setup === null) return { state: 'ready' as const, how: null, reason: null, log: null }
   let isStopped = false
-  const end = ctx.on('run.stopping', ({ task }) => {
-    isStopped ||= task === row.task_id
-  })
+  const stops = (await ctx.ask(setupStops)).flat()
+  const ends = stops.map((type) =>
+    ctx.on(type, ({ task }) => {
+      isStopped ||= task === row.task_id
+    }),
+  )
   const isWanted = async (command: string) => {
     const task = await taskStore(ctx.view).find(row.task_id)
     const now = await projectStore(ctx.view).repo(row.repo_id)
@@ -130,14 +138,16 @@ async function setUp(ctx: EffectContext, row: SetupRow, repo: RepoRow) {
       repo: repo.path,
       env,
       limit: LIMIT,
-      mayEnd: ['repo.updated', 'task.moved', 'task.deleted', 'run.stopping'],
+      mayEnd: [repoUpdated, taskMoved, taskDeleted, ...stops],
       isWanted,
     })
   // One that was begun before this daemon is at work there: nothing is copied over it.
   const { state } = await ctx.ports.runner.look(row.id)
   const isNew = state === 'absent' || state === 'prepared'
   const checkout = { repo: repo.path, path: row.path, head: row.head, gets: isNew && row.kept !== 'none', kept: row.kept }
-  const { how, ended } = await withPackages(ctx, setup, checkout, brought, made).finally(end)
+  const { how, ended } = await withPackages(ctx, setup, checkout, brought, made).finally(() => {
+    for (const end of ends) end()
+  })
   if (ended === 'stale') return failed('The setup was ended: nobody waits for it any more, or it was changed.')
   if (ended.green) return { state: 'ready' as const, how, reason: null, log: ended.log }
   return failed(setupFailed(setup, ended), ended.log)

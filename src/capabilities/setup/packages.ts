@@ -83,7 +83,6 @@ export const forgetKept = defineEffect({
   type: 'setup.forget',
   payload: z.strictObject({ key: z.string().nullable() }),
   attempts: 5,
-  recognise: async () => 'not_done',
   async do({ ports: { packages } }, { key }) {
     for (const one of key === null ? (await packages.list()).map((kept) => kept.key) : [key]) await packages.drop(one)
   },

@@ -102,7 +102,7 @@ export async function environmentOf(ctx: EffectContext, holder: string, name: st
 async function lease(ctx: EffectContext, holder: string, name: string): Promise<Lease> {
   // Without the folder of the daemon: two daemons of one machine share its ports.
   const machine = ctx.ports.daemon.host.split(':')[0] as string
-  return (await ctx.report('setup_ports', { machine, holder, name })) as unknown as Lease
+  return (await ctx.report(leasePorts, { machine, holder, name })) as unknown as Lease
 }
 
 const LINE_OF_ENVIRONMENT = /^([A-Za-z_][A-Za-z0-9_]*)=(.*)$/

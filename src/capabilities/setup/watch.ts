@@ -1,6 +1,6 @@
 import { pause } from '../../kernel/patience.ts'
 import type { Reactor } from '../../kernel/reactor.ts'
-import { projectStore } from '../project/index.ts'
+import { projectStore, repoAdded, repoMoved, repoUpdated } from '../project/index.ts'
 import { hideSecretsOf } from './secrets.ts'
 
 const MOST = 1_000
@@ -14,7 +14,7 @@ export const secretsWatcher: Reactor = {
       const repo = await projectStore(ctx.view).repo(id)
       if (repo) await hideSecretsOf(ctx.ports, repo)
     }
-    for (const type of ['repo.added', 'repo.updated', 'repo.moved']) ctx.on(type, ({ subject }) => void learn(subject).catch(ctx.defect))
+    for (const type of [repoAdded, repoUpdated, repoMoved]) ctx.on(type, ({ subject }) => void learn(subject).catch(ctx.defect))
     const repos = await projectStore(ctx.view).repos(undefined, '', MOST)
     const all = Promise.all(repos.map((repo) => hideSecretsOf(ctx.ports, repo)))
     // A disk that does not answer must not keep the daemon from its start.

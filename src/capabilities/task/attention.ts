@@ -1,3 +1,4 @@
+import type { EventType } from '../../kernel/event.ts'
 import { definePoint } from '../../kernel/point.ts'
 import type { Reading } from '../../kernel/tool.ts'
 import type { AttentionName } from './schema.ts'
@@ -29,6 +30,9 @@ export const attention = definePoint.all<AttentionSource>('task.attention', [
   'agent',
   'terminal',
 ])
+
+/** Events that are too many to be told in the history of a task. */
+export const chatter = definePoint.all<() => Promise<EventType[]>>('task.chatter')
 
 export async function attended(ctx: Reading, tasks: TaskRow[]): Promise<Map<string, Attended>> {
   const open = tasks.filter((task) => task.status !== 'DONE' && task.deleted_at === null)

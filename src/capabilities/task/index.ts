@@ -62,7 +62,7 @@ export const task = defineCapability({
 })
 
 export type { AttentionSource, Step } from './attention.ts'
-export { attention } from './attention.ts'
+export { attention, chatter } from './attention.ts'
 export { type EpicFacts, epicOf, taskEpic } from './epic.ts'
 export {
   about,
@@ -79,7 +79,19 @@ export {
   transition,
   withinTask,
 } from './rules.ts'
-export { Body, Description, type Status, TaskSummary, TaskView, Title, taskNoted } from './schema.ts'
+export {
+  Body,
+  Description,
+  type Status,
+  TaskSummary,
+  TaskView,
+  Title,
+  taskCreated,
+  taskDeleted,
+  taskMoved,
+  taskNoted,
+  taskUpdated,
+} from './schema.ts'
 export { whyNotScript } from './script.ts'
 export { type NoteRow, type TaskRow, taskStore } from './store.ts'
 export { createTask } from './tools.ts'

@@ -7,7 +7,7 @@ import { agentStore } from '../agent/index.ts'
 import { nextNumber } from '../handle.ts'
 import { AgentId, EpicId, ProjectId, TaskId } from '../ids.ts'
 import { type Belonging, currentProject, noProject, ProjectView, projectStore, projectView, RepoView, repoView } from '../project/index.ts'
-import { attended } from './attention.ts'
+import { attended, chatter } from './attention.ts'
 import { type EpicFacts, requireOpenEpic } from './epic.ts'
 import {
   about,
@@ -128,7 +128,8 @@ export const context = defineTool({
       ? await taskStore(ctx.view).list({ parent: row.parent_id, exclude: [row.id] }, 'number', undefined, 50)
       : []
     // Every few lines of an agent are one of these: nothing else would be left.
-    const history = (await ctx.recent(undefined, { task: row.id, types: ['!run.progressed'] }, 50)).reverse()
+    const leftOut = (await ctx.ask(chatter)).flat().map(({ type }) => `!${type}`)
+    const history = (await ctx.recent(undefined, { task: row.id, types: leftOut }, 50)).reverse()
     return {
       task: await fullView(ctx, row, 100),
       project: projectView(project),

@@ -1,8 +1,9 @@
 import { z } from 'zod'
-import type { Cursor } from '../../kernel/event.ts'
+import { type Cursor, isEvent } from '../../kernel/event.ts'
 import { CursorText, iso, TimeoutSeconds, Timestamp } from '../../kernel/schema.ts'
 import { defineTool, type WatchContext } from '../../kernel/tool.ts'
 import { TaskId } from '../ids.ts'
+import { watchUntil } from '../until.ts'
 import { type Status, StatusName, TaskSummary, taskDeleted, taskMoved } from './schema.ts'
 import { type TaskRow, taskStore } from './store.ts'
 import { summaries } from './view.ts'
@@ -54,17 +55,21 @@ export const wait = defineTool({
     if (targets?.includes(start.status)) return answer('ALREADY_AT_STATUS', start)
     if (input.from_updated_at && start.status_changed_at > Date.parse(input.from_updated_at)) return answer('CHANGED_SINCE_CURSOR', start)
 
-    const until = performance.now() + timeoutMs(ctx, input.timeout_seconds)
-    for (;;) {
-      const { events, ended } = await ctx.waitFor(cursor, about, Math.max(1, until - performance.now()))
-      if (ended === 'timeout') return answer('WAIT_TIMEOUT', await rowOf(ctx, start.id))
-      if (ended === 'hold') return answer('WAIT_TIMEOUT', await rowOf(ctx, start.id), true)
-      if (ended === 'interrupted') return answer('WAIT_INTERRUPTED', await rowOf(ctx, start.id), true)
-      cursor = (events.at(-1)?.cursor ?? cursor) as Cursor
-      const deleted = events.some((event) => event.type === taskDeleted.type)
-      const reached = !targets || events.some((event) => targets.includes(event.data.to as Status))
-      if (deleted || reached) return answer(deleted ? 'TASK_DELETED' : 'TASK_CHANGED', await rowOf(ctx, start.id))
-    }
+    const seen = await watchUntil(ctx, {
+      about: { task: start.id },
+      types: [taskMoved, taskDeleted],
+      withinMs: timeoutMs(ctx, input.timeout_seconds),
+      from: cursor,
+      look(events) {
+        if (events.some((event) => isEvent(event, taskDeleted))) return 'TASK_DELETED' as const
+        const reached = targets ? events.some((event) => targets.includes(event.data.to as Status)) : events.length > 0
+        return reached ? ('TASK_CHANGED' as const) : undefined
+      },
+    })
+    cursor = seen.cursor
+    const row = await rowOf(ctx, start.id)
+    if (seen.found) return answer(seen.found, row)
+    return answer(seen.ended === 'interrupted' ? 'WAIT_INTERRUPTED' : 'WAIT_TIMEOUT', row, seen.ended !== 'timeout')
   },
 })
 

@@ -4,6 +4,7 @@ import type { RunContext } from '../../kernel/tool.ts'
 import { GitRefusal, type NewPlace, type Rescue } from '../../ports/git.ts'
 import { lineBegins, lineHead } from './line.ts'
 import { requireHere, workPlan, worktreePath } from './plan.ts'
+import { removed, restored, failed as workFailed, made as workMade } from './reports.ts'
 import { removal, whoUses } from './rules.ts'
 import { WorkPlan } from './schema.ts'
 import { type WorkRow, workStore } from './store.ts'
@@ -24,7 +25,7 @@ export async function makeWorktree(ctx: EffectContext, plan: WorkPlan): Promise<
   await (row ? ctx.ask(lineBegins, row, makeBranch) : makeBranch())
   const place = { ...placeFor(ctx, plan), line: await line(branch) }
   const { base, head } = await ctx.ports.git.add(place)
-  await ctx.report('work_made', { work_id: plan.work_id, path: place.path, host: ctx.ports.daemon.host, base_commit: base, head })
+  await ctx.report(workMade, { work_id: plan.work_id, path: place.path, host: ctx.ports.daemon.host, base_commit: base, head })
   return { ...place, head, from: base }
 }
 
@@ -33,7 +34,6 @@ export const removeWork = defineEffect({
   payload: z.strictObject({ plan: WorkPlan, request: z.string() }),
   attempts: ATTEMPTS,
   // To remove what is gone does nothing.
-  recognise: async () => 'not_done',
   do: (ctx, { plan, request }) =>
     telling(ctx, plan, 'remove', request, async () => {
       const row = await workStore(ctx.view).find(plan.work_id)
@@ -43,7 +43,7 @@ export const removeWork = defineEffect({
       if (row) await ctx.ask(removal, row, place)
       await requireUnused(ctx, row)
       const { rescue } = await ctx.ports.git.remove(place, plan.name)
-      await ctx.report('work_removed', { work_id: plan.work_id, rescue: told(rescue) })
+      await ctx.report(removed, { work_id: plan.work_id, rescue: told(rescue) })
     }),
 })
 
@@ -62,7 +62,6 @@ export const undoWork = defineEffect({
   payload: z.strictObject({ plan: WorkPlan, ref: z.string().nullable(), asked_at: z.int(), request: z.string() }),
   attempts: ATTEMPTS,
   // Once more leads to the same files, and what it finds is saved first.
-  recognise: async () => 'not_done',
   do: (ctx, { plan, ref, asked_at, request }) =>
     telling(ctx, plan, 'undo', request, async () => {
       const { git } = ctx.ports
@@ -72,7 +71,7 @@ export const undoWork = defineEffect({
       if (!wanted) throw new GitRefusal('missing', 'Nothing was saved that could be brought back.')
       const { head: _, from: __, ...place } = await makeWorktree(ctx, plan)
       const { rescue } = await git.restore(place, wanted, plan.name)
-      await ctx.report('work_restored', { work_id: plan.work_id, ref: wanted, rescue: told(rescue), request })
+      await ctx.report(restored, { work_id: plan.work_id, ref: wanted, rescue: told(rescue), request })
     }),
 })
 
@@ -84,7 +83,7 @@ async function telling(ctx: EffectContext, plan: WorkPlan, what: string, request
     await work()
   } catch (error) {
     if (!(error instanceof GitRefusal) || (error.reason === 'busy' && ctx.attempt < REFUSALS)) throw error
-    await ctx.report('work_failed', { work_id: plan.work_id, what, message: error.message.slice(0, 2_000), request })
+    await ctx.report(workFailed, { work_id: plan.work_id, what, message: error.message.slice(0, 2_000), request })
   }
 }
 

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Refusal, refuse } from '../../kernel/error.ts'
+import { isEvent } from '../../kernel/event.ts'
 import { inScope } from '../../kernel/policy.ts'
 import { iso, PageToken, text } from '../../kernel/schema.ts'
 import { Shared } from '../../kernel/shared.ts'
@@ -8,6 +9,7 @@ import type { Place, WorkState } from '../../ports/git.ts'
 import { ProjectId, TaskId } from '../ids.ts'
 import { currentProject } from '../project/index.ts'
 import { fullView, handleOf, requireTask, type TaskRow, TaskView, taskStore, whereabouts } from '../task/index.ts'
+import { watchUntil } from '../until.ts'
 import { takeAway, undoWork } from './effects.ts'
 import { handedIn as handedInAt } from './handed-in.ts'
 import { lineHead } from './line.ts'
@@ -216,22 +218,17 @@ export const collect = defineTool({
   },
 })
 
-/** The cursor comes first: an outcome that is told between the look and the wait is then seen by the wait. */
 async function undone(ctx: WatchContext, task_id: string, work_id: string, request: string) {
-  const filter = { subject: work_id, types: [workRestored.type, workFailed.type] }
-  const until = performance.now() + UNDO_MS
-  let cursor = await ctx.cursor()
-  let events = await ctx.recent(undefined, filter, 20)
-  for (;;) {
-    const outcome = events.find(({ data }) => data.request === request)
-    if (outcome?.type === workFailed.type) return refuse('CONFLICT', String(outcome.data.message), { hint: 'See work_list.' })
-    if (outcome) return { task_id, ref: String(outcome.data.ref), restored: true, message: 'It is back. What was there is in rescue_list.' }
-    const waited = await ctx.waitFor(cursor, filter, Math.max(1, until - performance.now()))
-    if (waited.ended !== 'events')
-      return { task_id, ref: null, restored: false, message: 'It is still being done; work.restored tells when.' }
-    events = waited.events
-    cursor = events.at(-1)?.cursor ?? cursor
-  }
+  const { found } = await watchUntil(ctx, {
+    about: { subject: work_id },
+    types: [workRestored, workFailed],
+    withinMs: UNDO_MS,
+    recent: 20,
+    look: (events) => events.find(({ data }) => data.request === request),
+  })
+  if (!found) return { task_id, ref: null, restored: false, message: 'It is still being done; work.restored tells when.' }
+  if (isEvent(found, workFailed)) return refuse('CONFLICT', found.data.message, { hint: 'See work_list.' })
+  return { task_id, ref: String(found.data.ref), restored: true, message: 'It is back. What was there is in rescue_list.' }
 }
 
 function placeView({ name, state, path, host, branch, base_branch }: WorkRow): z.output<typeof WorkPlace> {

@@ -106,6 +106,21 @@ export class World {
 
 export const marked = defineEvent('mark.made', z.strictObject({ name: z.string() }))
 
+const made = defineTool({
+  name: 'mark_made',
+  title: 'Mark made',
+  description: 'What came of an effect on the world.',
+  input: z.strictObject({ name: z.string() }),
+  output: z.strictObject({}),
+  impact: 'write',
+  profile: 'operator',
+  internal: true,
+  async run(ctx, { name }) {
+    ctx.emit(marked({ subject: name }, { name }))
+    return {}
+  },
+})
+
 /** All real capabilities, and one with effects on that world. */
 export function markCapabilities(world: World): Capability[] {
   async function act(ctx: EffectContext, { kind, name, queue, fails, ms, until }: z.output<typeof Wanted>): Promise<void> {
@@ -121,7 +136,7 @@ export function markCapabilities(world: World): Capability[] {
     if (fine && kind === 'blind') world.append({ what: 'did', name, queue })
     world.append({ what: 'end', name, queue })
     if (!fine) throw new Error('not yet')
-    await ctx.report('mark_made', { name })
+    await ctx.report(made, { name })
   }
   const known = defineEffect({
     type: 'mark.known',
@@ -129,12 +144,12 @@ export function markCapabilities(world: World): Capability[] {
     attempts: 20,
     async recognise(ctx, { name }) {
       if (!world.has(name)) return 'not_done'
-      await ctx.report('mark_made', { name })
+      await ctx.report(made, { name })
       return 'done'
     },
     do: act,
   })
-  const blind = defineEffect({ type: 'mark.blind', payload: Wanted, attempts: 20, do: act })
+  const blind = defineEffect({ type: 'mark.blind', payload: Wanted, attempts: 20, once: true, do: act })
   const want = defineTool({
     name: 'mark_want',
     title: 'Want marks',
@@ -145,20 +160,6 @@ export function markCapabilities(world: World): Capability[] {
     profile: 'operator',
     async run(ctx, { marks }) {
       for (const mark of marks) ctx.enqueue((mark.kind === 'known' ? known : blind)(mark, { queue: mark.queue }))
-      return {}
-    },
-  })
-  const made = defineTool({
-    name: 'mark_made',
-    title: 'Mark made',
-    description: 'What came of an effect on the world.',
-    input: z.strictObject({ name: z.string() }),
-    output: z.strictObject({}),
-    impact: 'write',
-    profile: 'operator',
-    internal: true,
-    async run(ctx, { name }) {
-      ctx.emit(marked({ subject: name }, { name }))
       return {}
     },
   })
