@@ -66,8 +66,8 @@ describe('the agent programs', () => {
   })
 
   test('[H18] they are found by name', () => {
-    expect(harnesses.names()).toEqual(['command', 'scripted', 'claude', 'codex', 'acp', 'gemini', 'opencode'])
-    expect(interactives.names()).toEqual(['claude', 'codex', 'gemini', 'opencode', 'shell'])
+    expect(harnesses.names()).toContain('scripted')
+    expect(interactives.names()).toContain('shell')
     for (const list of [harnesses, interactives]) {
       for (const name of list.names()) expect(list.get(name)?.name).toBe(name)
       for (const name of ['nano', 'toString']) expect(list.get(name)).toBeUndefined()

@@ -3,5 +3,5 @@ import { acp as harness } from './harness.ts'
 
 export const acp: AgentProgram = {
   harness,
-  interactive: { without: 'the protocol has no screen: a program that speaks it may have one, and is then a program of its own here' },
+  interactive: { without: 'the protocol has no screen; a program behind it that has one gets a folder of its own' },
 }

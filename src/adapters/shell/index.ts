@@ -2,6 +2,6 @@ import type { AgentProgram } from '../harness-shared/program.ts'
 import { shell as interactive } from './interactive.ts'
 
 export const shell: AgentProgram = {
-  harness: { without: 'nobody is in it: what is to be run without a person, command runs' },
+  harness: { without: 'the command harness runs what needs no person' },
   interactive,
 }
