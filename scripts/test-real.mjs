@@ -1,6 +1,6 @@
 // `npm run test:real`: the whole product with the real agent programs, on loopback, with a scripted model. Writes docs/compatibility.md.
 //
-//   npm run test:real -- --only claude    one program
+//   npm run test:real -- --only claude,codex   these programs
 //   npm run test:real -- --scenarios      without the adapters' own tests
 //   npm run test:real -- -- -t '429'      anything after a second `--` is for vitest
 //   SIGNALBOX_REAL_AGENTS=FOLDER          the programs that are installed there, in the place of the pinned ones
@@ -15,7 +15,7 @@ const RESULTS = join(ROOT, '.cache/real-agents')
 const REPORT = join(ROOT, 'docs/compatibility.md')
 
 const { only, scenariosOnly, passedOn } = parse(process.argv.slice(2))
-const names = only ? [only] : Object.keys(programs)
+const names = only ?? Object.keys(programs)
 
 requireNode('20.19.0')
 requireGit()
@@ -31,7 +31,7 @@ const { code } = await run(
   process.execPath,
   ['node_modules/vitest/vitest.mjs', 'run', '--config', 'vitest.real.config.ts', ...files(), ...passedOn],
   {
-    env: { ...process.env, SIGNALBOX_REAL_AGENTS: folder, SIGNALBOX_REAL_RESULTS: raw, SIGNALBOX_REAL_ONLY: only ?? '' },
+    env: { ...process.env, SIGNALBOX_REAL_AGENTS: folder, SIGNALBOX_REAL_RESULTS: raw, SIGNALBOX_REAL_ONLY: only?.join() ?? '' },
   },
 )
 const tests = testsOf(raw)
@@ -204,10 +204,10 @@ function parse(args) {
     const [flag, inline] = rest.shift().split(/=(.*)/s)
     if (flag === '--') parsed.passedOn = rest.splice(0)
     else if (flag === '--scenarios') parsed.scenariosOnly = true
-    else if (flag === '--only') parsed.only = inline ?? rest.shift()
-    else fail(`unknown option ${flag}`, 'Known: --only PROGRAM, --scenarios, and after `--` anything for vitest.')
+    else if (flag === '--only') parsed.only = (inline ?? rest.shift() ?? '').split(',')
+    else fail(`unknown option ${flag}`, 'Known: --only PROGRAM,PROGRAM, --scenarios, and after `--` anything for vitest.')
   }
-  if (parsed.only !== undefined && !Object.hasOwn(programs, parsed.only))
-    fail(`there is no program ${parsed.only}`, `Known: ${Object.keys(programs).join(', ')}.`)
+  const unknown = parsed.only?.find((name) => !Object.hasOwn(programs, name))
+  if (unknown !== undefined) fail(`there is no program "${unknown}"`, `Known: ${Object.keys(programs).join(', ')}.`)
   return parsed
 }

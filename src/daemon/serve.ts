@@ -6,13 +6,12 @@ import { getRequestListener } from '@hono/node-server'
 import { type Logger, pino } from 'pino'
 import { createGit } from '../adapters/git-cli/index.ts'
 import { startedBeside } from '../adapters/git-cli/starter.ts'
-import { createHarnesses } from '../adapters/harnesses.ts'
 import { listeners } from '../adapters/listeners/index.ts'
 import { createNotifier } from '../adapters/notify/index.ts'
 import { createPackages } from '../adapters/packages/index.ts'
+import { harnesses, interactives } from '../adapters/programs.ts'
 import { createRunner } from '../adapters/runner/index.ts'
 import { createTerminal } from '../adapters/tmux/index.ts'
-import { interactives } from '../adapters/tmux/programs.ts'
 import { capabilities } from '../capabilities/index.ts'
 import { isPostgres, whereIs } from '../db/address.ts'
 import { createSessionStore } from '../db/mcp-sessions.ts'
@@ -63,7 +62,7 @@ interface Parts {
   build: URL
 }
 
-const ownParts = (): Parts => ({ harnesses: createHarnesses(), build: new URL('./', import.meta.url) })
+const ownParts = (): Parts => ({ harnesses, build: new URL('./', import.meta.url) })
 
 /** Starts everything, in the order in which it can fail with the clearest message. */
 export async function serve(config: Config, { harnesses, build } = ownParts()): Promise<RunningDaemon> {

@@ -152,10 +152,10 @@ function acp(name: RealProgram) {
   return () => ({ command: [realProgram(name)] })
 }
 
-/** Those that `npm run test:real -- --only NAME` leaves. */
+/** Those that `npm run test:real -- --only NAME,NAME` leaves. */
 export function wanted(): Played[] {
-  const only = process.env.SIGNALBOX_REAL_ONLY
-  return only ? PROGRAMS.filter(({ name }) => name === only) : PROGRAMS
+  const only = process.env.SIGNALBOX_REAL_ONLY?.split(',').filter(Boolean) ?? []
+  return only.length > 0 ? PROGRAMS.filter(({ name }) => only.includes(name)) : PROGRAMS
 }
 
 function write(file: string, text: string): void {

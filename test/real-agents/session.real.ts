@@ -42,7 +42,10 @@ async function open(program: Played): Promise<Site> {
   return site
 }
 
-describe.each(wanted().filter(({ name }) => INTERACTIVE.includes(name)))('$name in a terminal', (program) => {
+for (const program of wanted().filter(({ name }) => INTERACTIVE.includes(name)))
+  describe(`${program.name} in a terminal`, () => inTerminal(program))
+
+function inTerminal(program: Played): void {
   test('a prompt of 130 KB arrives whole and is answered; then nothing of it is left', async ({ task: { meta } }) => {
     const site = await open(program)
     onTestFinished(() => site.close())
@@ -76,4 +79,4 @@ describe.each(wanted().filter(({ name }) => INTERACTIVE.includes(name)))('$name 
     const seconds = sentMs / 1_000
     meta.real = { program: program.name, version: realVersion(program.name), scenario: 'a prompt of 130 KB in a terminal', seconds }
   })
-})
+}

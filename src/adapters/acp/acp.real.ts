@@ -3,7 +3,7 @@ import { harnessContract } from '../../ports/harness.contract.ts'
 import { Driven, temporaryFolder } from '../../testing/harness.ts'
 import type { RealProgram } from '../../testing/real-programs.ts'
 import type { Step } from '../../testing/scripted-model/index.ts'
-import { acp } from './index.ts'
+import { acp } from './harness.ts'
 import { of, RealScenes, said } from './real-scenes.ts'
 
 /** Codex runs a command without asking, where it cannot write; its model has to want more. */

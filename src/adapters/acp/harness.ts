@@ -1,105 +1,83 @@
-import type { z } from 'zod'
-import type { Harness, HarnessEvent, LaunchPlan, Step } from '../../ports/harness.ts'
-import type { Exit } from '../../ports/runner.ts'
-import { conclude } from '../harness-shared/ending.ts'
-import { clean, clip, lastLine, takeLines } from '../harness-shared/lines.ts'
-import { cancelTurn, type Dialect, decided, errLine, GREETING, outLine, speak } from './fold.ts'
-import { begun, type Doing, newState, type State, stepOf, telling, withState } from './state.ts'
-import { settled } from './told.ts'
-import { toolsServer } from './tools-server.ts'
+import { isAbsolute } from 'node:path'
+import { z } from 'zod'
+import { NETWORK, whereIs } from '../harness-shared/program.ts'
+import { refuseTaken, TAKEN_UNASKED } from '../harness-shared/repository.ts'
+import { acpHarness } from './client.ts'
 
-/** A program that speaks the Agent Client Protocol, and what is special about it. */
-export interface AcpProgram extends Pick<Harness, 'name' | 'title' | 'meters' | 'options' | 'probe' | 'account'>, Partial<Dialect> {
-  plan(launch: Parameters<Harness['launch']>[0], options: Record<string, unknown>): Pick<LaunchPlan, 'argv' | 'env' | 'inherit'>
-  /** Goes along when a session is opened: what one program understands and the others overlook. */
-  meta?(launch: Parameters<Harness['launch']>[0]): Record<string, unknown> | undefined
-  /** The model is chosen by its arguments, not in the conversation. */
-  modelByArgument?: boolean
-  /** Those that live on after the end of their input, by the name they give: a signal ends them, and that they take for a good end. */
-  lingers?(program: string): boolean
-  options: z.ZodObject
+const Argument = z
+  .string()
+  .max(10_000)
+  .refine((text) => !text.includes('\0'), 'holds a NUL')
+
+const Options = z.strictObject({
+  command: z.tuple([Argument.min(1)], Argument).describe('The program and its arguments, as they are: no shell reads them'),
+})
+
+/** What the programs that speak this protocol log in by and find their settings with. */
+const NAMES = [
+  'ANTHROPIC_API_KEY',
+  'ANTHROPIC_AUTH_TOKEN',
+  'ANTHROPIC_BASE_URL',
+  'CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC',
+  'CLAUDE_CODE_OAUTH_TOKEN',
+  'CLAUDE_CONFIG_DIR',
+  'CODEX_API_KEY',
+  'CODEX_HOME',
+  'OPENAI_API_KEY',
+  'OPENAI_BASE_URL',
+  'GEMINI_API_KEY',
+  'GOOGLE_API_KEY',
+  ...NETWORK,
+]
+
+/** As root claude-agent-acp offers no way around its questions unless it is told that it is in a box of its own. */
+const AS_ROOT = { IS_SANDBOX: '1' }
+
+/** Claude Code would ask ten times, also with a key that is wrong: three minutes until anybody hears of it. */
+const fewAttempts = () => ({ CLAUDE_CODE_MAX_RETRIES: process.env.CLAUDE_CODE_MAX_RETRIES ?? '3' })
+
+/** For claude-agent-acp. Hooks, servers and permissions that the repository names are for nobody to grant but the person who is asked. */
+const NOT_THE_REPOSITORYS = { claudeCode: { options: { settingSources: ['user'], strictMcpConfig: true } } }
+
+const named = (command: string[]) => Object.entries(TAKEN_UNASKED).filter(([name]) => command.some((word) => word.includes(name)))
+
+const INSTALLS: Record<string, string> = {
+  'claude-agent-acp': 'npm i -g @agentclientprotocol/claude-agent-acp',
+  'codex-acp': 'npm i -g @agentclientprotocol/codex-acp',
+}
+const ANY_INSTALL = 'as its own documentation says, or name it by its whole path'
+
+/** What lies below the worktree cannot be looked for yet. */
+function isThere(program: string): boolean {
+  return (program.includes('/') && !isAbsolute(program)) || whereIs(program) !== undefined
 }
 
-/** What people said while it was busy, at the most. */
-const MOST_WAITING = 200_000
-
-export function acpHarness(program: AcpProgram): Harness {
-  const { name, title, meters, options, probe, account, lingers = () => false } = program
-  const dialect: Dialect = {
-    nameOf: program.nameOf ?? (() => undefined),
-    isOurs: program.isOurs ?? (() => false),
-    usage: program.usage ?? (() => undefined),
-    retries: program.retries ?? (() => undefined),
-    login: program.login ?? '',
-  }
-  const step = (doing: Doing): Step => stepOf(doing, lingers(doing.state.program) ? 'SIGTERM' : undefined)
-  return {
-    name,
-    title,
-    meters,
-    can: { message: true, interrupt: true, resume: true, approve: true },
-    options,
-    probe,
-    account,
-    launch(launch): LaunchPlan {
-      const { cwd, session, approvals, brief } = launch
-      const model = program.modelByArgument ? null : launch.model
-      return {
-        ...program.plan(launch, options.parse(launch.options)),
-        stdin: { text: GREETING, open: true },
-        files: {},
-        state: newState({ cwd, session, model, approvals, servers: [toolsServer(launch)], meta: program.meta?.(launch) ?? null }, [brief]),
-      }
-    },
-    begin: () => newState(),
-    decode(kept, { stream, bytes, at }): Step {
-      const state = kept as State
-      if (stream === 'in') return { state, events: [] }
-      const { lines, open } = takeLines(state[stream], bytes)
-      const read = stream === 'out' ? outLine : errLine
-      return step(
-        lines.reduce((doing, line) => read(doing, line, at, dialect), withState(begun(state), { [stream]: open } as Partial<State>)),
-      )
-    },
-    message(kept, text) {
-      const state = kept as State
-      const waiting = state.words.slice(1).reduce((sum, word) => sum + word.length, text.length)
-      if (state.stage === 'over' || waiting > MOST_WAITING) return undefined
-      const heard = telling(begun(state), { type: 'text', from: 'person', text: clip(clean(text)) })
-      const kept_ = withState(heard, { words: [...state.words, text] })
-      return step(state.stage === 'idle' ? speak(kept_) : kept_)
-    },
-    interrupt(kept) {
-      const state = kept as State
-      return state.stage === 'working' ? step(cancelTurn(state)) : undefined
-    },
-    decide(kept, id, decision) {
-      const state = kept as State
-      const permission = state.permissions.find((one) => one.id === id)
-      return permission && step(decided(state, permission, decision))
-    },
-    end(kept, exit) {
-      const state = kept as State
-      const left = (['out', 'err'] as const).reduce((doing, stream) => {
-        const read = stream === 'out' ? outLine : errLine
-        return lastLine(state[stream]).reduce((now, line) => read(now, line, exit.at, dialect), doing)
-      }, begun(state))
-      return ending(settled(left), exit)
-    },
-  }
-}
-
-/** A program may exit well although its work failed, or leave in the middle of it. */
-function ending(doing: Doing, exit: Exit): HarnessEvent[] {
-  const { stage, cancelled } = doing.state
-  const exitedWell = exit.reason === 'exited' && exit.code === 0
-  const wasBusy = stage !== 'over' && stage !== 'idle'
-  const left = exitedWell && wasBusy && !cancelled ? leftEarly(doing) : doing
-  const told = cancelled ? telling(left, { type: 'turn_ended', how: 'interrupted' }) : left
-  return [...told.events, ...conclude(told.state.story, exit, told.state.failure === null)]
-}
-
-function leftEarly(doing: Doing): Doing {
-  const reason = doing.state.session === null ? 'it ended before it had begun to work' : 'it ended in the middle of its work'
-  return withState(telling(doing, { type: 'turn_ended', how: 'failed' }, { type: 'failed', reason }), { failure: reason })
-}
+/**
+ * Any program that speaks the Agent Client Protocol. What it uses is told by some of them and by others only of the last call, so its meters are
+ * the wall clock and its turns.
+ */
+export const acp = acpHarness({
+  name: 'acp',
+  title: 'Any ACP agent',
+  meters: { wall_clock: 'second', turns: 'turn' },
+  options: Options,
+  async probe(options) {
+    const [program] = Options.safeParse(options).data?.command ?? []
+    if (program === undefined || isThere(program)) return { found: true, version: 'any' }
+    const place = isAbsolute(program) ? 'there' : 'on the PATH of the daemon'
+    return { found: false, why: `"${program}" is not ${place}.`, install: INSTALLS[program] ?? ANY_INSTALL }
+  },
+  plan(launch, options) {
+    const { approvals } = launch
+    const { command } = Options.parse(options)
+    for (const [name, files] of named(command)) refuseTaken(launch, name, files)
+    const asRoot = approvals === 'allow' && process.getuid?.() === 0 ? AS_ROOT : {}
+    return {
+      argv: command as [string, ...string[]],
+      env: { ...fewAttempts(), ...asRoot },
+      inherit: NAMES,
+    }
+  },
+  meta: ({ approvals }) => (approvals === 'allow' ? undefined : NOT_THE_REPOSITORYS),
+  lingers: (program) => program === 'gemini-cli',
+})

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { TestDaemon } from '../../testing/daemon.ts'
 import { Driven, type Scene, temporaryFolder } from '../../testing/harness.ts'
-import { acp } from './index.ts'
+import { acp } from './harness.ts'
 
 let daemon: TestDaemon
 beforeEach(async () => {

@@ -6,7 +6,7 @@ import type { Approvals, HarnessEvent, HarnessState, Step } from '../../ports/ha
 import type { Exit } from '../../ports/runner.ts'
 import { launchOf, type Scene, temporaryFolder } from '../../testing/harness.ts'
 import { loadTape } from '../../testing/tapes.ts'
-import { claude } from './index.ts'
+import { claude } from './harness.ts'
 import { planOf } from './launch.ts'
 
 const tape = (name: string) => loadTape(claude, join(import.meta.dirname, `tapes/${name}.json`))

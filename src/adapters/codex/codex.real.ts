@@ -11,7 +11,7 @@ import { Driven, type Scene, temporaryFolder } from '../../testing/harness.ts'
 import { realPath, realVersion } from '../../testing/real-programs.ts'
 import { type Model, type Step, script, startModel } from '../../testing/scripted-model/index.ts'
 import { saveTape } from '../../testing/tapes.ts'
-import { codex } from './index.ts'
+import { codex } from './harness.ts'
 
 let model: Model
 let tools: Server

@@ -6,7 +6,7 @@ import type { Approvals, HarnessEvent, HarnessState, Step } from '../../ports/ha
 import type { Exit } from '../../ports/runner.ts'
 import { launchOf, type Scene, temporaryFolder } from '../../testing/harness.ts'
 import { loadTape } from '../../testing/tapes.ts'
-import { codex } from './index.ts'
+import { codex } from './harness.ts'
 
 const tape = (name: string) => loadTape(codex, join(import.meta.dirname, 'tapes', `${name}.json`))
 const line = (message: object) => JSON.stringify(message)

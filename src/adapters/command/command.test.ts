@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { harnessContract } from '../../ports/harness.contract.ts'
 import type { HarnessEvent } from '../../ports/harness.ts'
 import { Driven, launchOf, type Scene, temporaryFolder } from '../../testing/harness.ts'
-import { command } from './index.ts'
+import { command } from './harness.ts'
 
 const node = (program: string, ...args: string[]): Scene => ({ options: { command: [process.execPath, '-e', program, '--', ...args] } })
 const texts = (events: HarnessEvent[], from: string) =>

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { harnessContract } from '../../ports/harness.contract.ts'
 import { Driven, temporaryFolder } from '../../testing/harness.ts'
 import { of, RealScenes, said } from '../acp/real-scenes.ts'
-import { gemini } from './index.ts'
+import { gemini } from './harness.ts'
 
 const scenes = new RealScenes('gemini')
 

@@ -6,7 +6,7 @@ import type { HarnessState } from '../../ports/harness.ts'
 import { launchOf, temporaryFolder } from '../../testing/harness.ts'
 import { loadTape } from '../../testing/tapes.ts'
 import { begin, feed } from '../acp/literal.ts'
-import { gemini } from './index.ts'
+import { gemini } from './harness.ts'
 
 const tape = (name: string) => loadTape(gemini, join(import.meta.dirname, `tapes/${name}.json`))
 const session = (update: object) => ({ method: 'session/update', params: { sessionId: 's', update } })

@@ -2,12 +2,13 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { ACCOUNT as CLAUDE } from '../claude/launch.ts'
-import { ACCOUNT as CODEX } from '../codex/launch.ts'
-import { ACCOUNT as GEMINI } from '../gemini/index.ts'
-import { HARNESSES } from '../harnesses.ts'
-import { ACCOUNT as OPENCODE } from '../opencode/index.ts'
-import { type Account, accountOf } from './account.ts'
+import { PROGRAM as CLAUDE } from '../claude/program.ts'
+import { PROGRAM as CODEX } from '../codex/program.ts'
+import { PROGRAM as GEMINI } from '../gemini/program.ts'
+import { PROGRAM as OPENCODE } from '../opencode/program.ts'
+import { harnesses } from '../programs.ts'
+import { accountOf } from './account.ts'
+import type { Program } from './program.ts'
 
 function home(files: Record<string, string>): string {
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-account-'))
@@ -19,7 +20,7 @@ function home(files: Record<string, string>): string {
   return folder
 }
 
-const signedIn = async (account: Account, files: Record<string, string> = {}, env: Record<string, string> = {}) =>
+const signedIn = async ({ account }: Program, files: Record<string, string> = {}, env: Record<string, string> = {}) =>
   (await accountOf(account, env, home(files))()).signedIn
 
 test.for([
@@ -31,8 +32,8 @@ test.for([
   ['Gemini CLI by its file', GEMINI, { '.gemini/oauth_creds.json': '{}' }, {}],
   ['opencode by its file', OPENCODE, { '.local/share/opencode/auth.json': '{"x": {"type": "api"}}' }, {}],
   ['opencode by a provider of its own', OPENCODE, { '.config/opencode/opencode.json': '{"provider": {}}' }, {}],
-] as const)('[H42] %s is seen to be logged in', async ([, account, files, env]) => {
-  expect(await signedIn(account, files, env)).toBe(true)
+] as const)('[H42] %s is seen to be logged in', async ([, program, files, env]) => {
+  expect(await signedIn(program, files, env)).toBe(true)
 })
 
 test.for([
@@ -40,10 +41,10 @@ test.for([
   ['Codex', CODEX, { '.codex/config.toml': '# model_provider = "lab"\n' }],
   ['Gemini CLI', GEMINI, { '.gemini/google_accounts.json': '{"active": null}' }],
   ['opencode', OPENCODE, { '.local/share/opencode/auth.json': '{}' }],
-] as const)('[H42] %s that was only started once is not, and it is said how to log in', async ([, account, files]) => {
+] as const)('[H42] %s that was only started once is not, and it is said how to log in', async ([, { account }, files]) => {
   expect(await accountOf(account, {}, home(files))()).toEqual({ signedIn: false, how: expect.stringContaining('in a terminal') })
 })
 
 test('[H42] what is no program of its own is started only by its name', () => {
-  expect(HARNESSES.filter(({ account }) => !account).map(({ name }) => name)).toEqual(['command', 'scripted', 'acp'])
+  expect(harnesses.names().filter((name) => !harnesses.get(name)?.account)).toEqual(['command', 'scripted', 'acp'])
 })

@@ -1,11 +1,15 @@
 import { execFile } from 'node:child_process'
 import { accessSync, constants, readFileSync, realpathSync, statSync } from 'node:fs'
 import { delimiter, dirname, isAbsolute, join } from 'node:path'
+import type { Harness } from '../../ports/harness.ts'
+import type { Interactive } from '../../ports/terminal.ts'
+import type { Account } from './account.ts'
 
-/** An agent program that people install by themselves. */
+/** What is true of an agent program that people install by themselves, however it is used: each adapter has it in its program.ts. */
 export interface Program {
-  /** As it is called on a command line. */
+  /** As it is called on a command line, and in every tool of ours. */
   command: string
+  title: string
   package: string
   /** The oldest that we can drive. */
   least: string
@@ -16,7 +20,27 @@ export interface Program {
    * the program running.
    */
   native?: string[]
+  account: Account
+  /** The names of what it gets from the environment of the daemon: what a person's own log-in, provider and settings need. */
+  environment(): string[]
 }
+
+/** A line of the registry. */
+export interface AgentProgram {
+  harness: Harness | Without
+  interactive: Interactive | Without
+}
+
+/** Why it has none, for whoever misses it. */
+export interface Without {
+  without: string
+}
+
+/** A machine's way to the network, which every program takes. */
+export const NETWORK = [
+  ...['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY'].flatMap((name) => [name, name.toLowerCase()]),
+  ...['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE', 'SSL_CERT_DIR'],
+]
 
 export type Found = { found: true; version: string } | { found: false; why: string; install: string }
 

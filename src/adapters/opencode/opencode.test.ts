@@ -5,7 +5,7 @@ import { harnessContract } from '../../ports/harness.contract.ts'
 import { launchOf, temporaryFolder } from '../../testing/harness.ts'
 import { loadTape } from '../../testing/tapes.ts'
 import { begin, complain, feed } from '../acp/literal.ts'
-import { opencode } from './index.ts'
+import { opencode } from './harness.ts'
 
 const tape = (name: string) => loadTape(opencode, join(import.meta.dirname, `tapes/${name}.json`))
 

@@ -8,8 +8,7 @@ import { harnessContract } from '../../ports/harness.contract.ts'
 import type { HarnessEvent } from '../../ports/harness.ts'
 import { TestDaemon } from '../../testing/daemon.ts'
 import { Driven, type Scene, temporaryFolder } from '../../testing/harness.ts'
-import { createHarnesses } from '../harnesses.ts'
-import { scripted } from './index.ts'
+import { scripted } from './harness.ts'
 import { runProgram } from './programs.ts'
 import { parseScript, STEPS, scriptIn } from './script.ts'
 import { type Life, perform } from './steps.ts'
@@ -432,16 +431,6 @@ describe('being killed, and daemons that go away', () => {
     await expect(nobody.call('agent_me', {}, 'k')).rejects.toThrow('did not answer for 0.1 s')
     const unknown = new Tools({ url: `${daemon.url}/mcp`, token: 'sbx_wrong' })
     await expect(unknown.call('agent_me', {})).rejects.toThrow()
-  })
-})
-
-describe('the list', () => {
-  test('[H18] harnesses are found by name', () => {
-    const harnesses = createHarnesses()
-    expect(harnesses.names()).toEqual(expect.arrayContaining(['command', 'scripted']))
-    expect(harnesses.get('scripted')).toBe(scripted)
-    expect(harnesses.get('toString')).toBeUndefined()
-    expect(() => createHarnesses([scripted, scripted])).toThrow('same name')
   })
 })
 

@@ -7,9 +7,9 @@ import { terminalContract } from '../../ports/terminal.contract.ts'
 import type { Named, Signs } from '../../ports/terminal.ts'
 import { FakeTerminal } from '../../testing/fakes/terminal.ts'
 import { until } from '../../testing/signals.ts'
+import { claude } from '../claude/interactive.ts'
 import type { Patience } from './delivery.ts'
 import { createTerminal } from './index.ts'
-import { interactives } from './programs.ts'
 import { isRecent } from './tmux.ts'
 
 const TUI = resolve(import.meta.dirname, '../../testing/tui.mjs')
@@ -54,9 +54,8 @@ function place(plan: object = {}) {
   writeFileSync(join(home, 'plan'), JSON.stringify({ log, ...plan }))
   const cwd = join(home, 'work')
   mkdirSync(cwd)
-  const claude = interactives.get('claude')?.launch({ folder: home, cwd, mcp: { url: 'http://127.0.0.1:9/mcp' } })
-  if (!claude) throw new Error('there is no claude')
-  for (const [name, text] of Object.entries(claude.files)) writeFileSync(join(home, name), text)
+  const { files, signs } = claude.launch({ folder: home, cwd, mcp: { url: 'http://127.0.0.1:9/mcp' } })
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(home, name), text)
   const argv = [process.execPath, TUI, '--plan', join(home, 'plan'), '--settings', join(home, 'settings.json')] as [string, ...string[]]
   const spec = { argv, cwd, env: { OF_PLAN: 'yes' }, inherit: [], tokenFile: join(folder, 'token') }
   const prompts = () =>
@@ -66,7 +65,7 @@ function place(plan: object = {}) {
           .split('\n')
           .map((line) => JSON.parse(line) as string)
       : []
-  return { home, spec, prompts, signs: claude.signs as Signs }
+  return { home, spec, prompts, signs: signs as Signs }
 }
 
 async function opened(plan: object = {}, patience = PATIENT) {
@@ -342,22 +341,6 @@ describe.skipIf(withoutTmux)('tmux', () => {
     })
     expect(['3.2', '3.3a', '4.0', 'master'].every(isRecent)).toBe(true)
     expect(['3.1c', '2.9', '1.8'].some(isRecent)).toBe(false)
-  })
-})
-
-describe('interactive programs', () => {
-  test('[TM12] each gets our tools, with the token in no argument and in no file', () => {
-    const launch = { folder: '/runs/it', cwd: '/work "quoted"', mcp: { url: 'http://127.0.0.1:3001/mcp' } }
-    for (const name of interactives.names()) {
-      const plan = interactives.get(name)?.launch(launch)
-      const all = JSON.stringify(plan)
-      expect(all).not.toContain('sbx_')
-      if (name === 'shell') expect(plan?.signs).toBeUndefined()
-      else expect(all, name).toContain(launch.mcp.url)
-      if (name !== 'shell') expect(all, name).toContain('SIGNALBOX_TOKEN')
-    }
-    expect(interactives.get('codex')?.launch(launch).argv).toContain('projects={ "/work \\"quoted\\"" = { trust_level = "trusted" } }')
-    expect(interactives.get('nano')).toBeUndefined()
   })
 })
 

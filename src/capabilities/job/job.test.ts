@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { test as base, describe, expect, inject, onTestFinished } from 'vitest'
-import { scripted } from '../../adapters/scripted/index.ts'
+import { scripted } from '../../adapters/scripted/harness.ts'
 import { tables } from '../../db/tables.ts'
 import type { EffectContext } from '../../kernel/effect.ts'
 import type { Harness, HarnessEvent, Harnesses } from '../../ports/harness.ts'
