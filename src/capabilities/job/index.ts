@@ -92,6 +92,7 @@ export const job = defineCapability({
     answer(agentFacts, aboutAgents),
     answer(attention, jobAttention, 'agent'),
     answer(inUse, livingRun),
+    answer(chatter, async () => [runProgressed]),
     answer(setupStops, async () => [runStopping]),
   ],
   settings: {
