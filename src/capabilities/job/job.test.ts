@@ -3,6 +3,7 @@ import { test as base, describe, expect, inject, onTestFinished } from 'vitest'
 import { scripted } from '../../adapters/scripted/harness.ts'
 import { tables } from '../../db/tables.ts'
 import type { EffectContext } from '../../kernel/effect.ts'
+import type { Tool } from '../../kernel/tool.ts'
 import type { Harness, HarnessEvent, Harnesses } from '../../ports/harness.ts'
 import { openTestApp, type TestApp } from '../../testing/app.ts'
 import { effectRows, QUICK } from '../../testing/effects.ts'
@@ -679,7 +680,7 @@ describe('a job', () => {
     await app.asAgent(run, 'review_request', { summary: 'Done.' })
     await until(async () => (await app.stored(run)).reported === 1)
     await app.owner.call('review_decide', { task_id: task.id, decision: 'request_changes', feedback: 'Say hello.' })
-    const report = (tool: string, input: object) => app.app.kernel.invoke({ tool, input, credential: 'system', surface: 'daemon' })
+    const report = ({ name: tool }: Tool, input: object) => app.app.kernel.invoke({ tool, input, credential: 'system', surface: 'daemon' })
     const { view } = app.app.engine
     // An hour later.
     await lingered.do({ view, ports: app.ports, report } as unknown as EffectContext, { run_id: run, round: 1 })
