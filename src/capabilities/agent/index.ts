@@ -64,6 +64,7 @@ export const agent = defineCapability({
 })
 
 export { type AgentFacts, agentFacts, agentTerminal, factsOf } from './about.ts'
+export { bindToEpic, bindToTask, freeFromTask, wantAgent } from './binding.ts'
 export { createIdentity, ensureOwner } from './identity.ts'
 export { callFor, HUMAN, IMPORTANCES, type Importance, type Letter, letters, SYSTEM_SENDER, sendLetter } from './letters.ts'
 export { AgentView, tokenEnded, tokenRotated } from './schema.ts'

@@ -1,6 +1,6 @@
 import { type Refusal, refuse } from '../../kernel/error.ts'
 import type { RunContext } from '../../kernel/tool.ts'
-import { agentStore, createAgent } from '../agent/index.ts'
+import { bindToEpic, createAgent } from '../agent/index.ts'
 import { createTask, giveTo, type TaskRow, taskStore, transition } from '../task/index.ts'
 import { epicHandle, isOver } from './rules.ts'
 import type { EpicRow } from './store.ts'
@@ -16,7 +16,7 @@ export async function withLead(ctx: RunContext, epic: EpicRow): Promise<EpicRow 
       next_tool: 'repo_add',
     })
   const supervisor = await createAgent(ctx, { role: 'supervisor', project_id: epic.project_id })
-  await agentStore(ctx.tx).bindEpic(supervisor.id, { project_id: epic.project_id, epic_id: epic.id }, ctx.now)
+  await bindToEpic(ctx, supervisor.id, { project_id: epic.project_id, epic_id: epic.id })
   const task = await createTask(ctx, epic.project_id, {
     title: `Lead: ${epic.title}`.slice(0, LONGEST_TITLE),
     description: epic.description,

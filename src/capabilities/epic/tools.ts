@@ -4,7 +4,7 @@ import { mention } from '../../kernel/id.ts'
 import { PageSize, PageToken, text } from '../../kernel/schema.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import { defineTool, type LookContext, type RunContext } from '../../kernel/tool.ts'
-import { agentStore } from '../agent/index.ts'
+import { agentStore, bindToEpic } from '../agent/index.ts'
 import { nextNumber } from '../handle.ts'
 import { AgentId, EpicId, ProjectId, RepoId } from '../ids.ts'
 import { programFor } from '../programs.ts'
@@ -227,8 +227,8 @@ async function appoint(ctx: RunContext, epic: EpicRow, agentId: string): Promise
     return refuse('INVALID_AGENT_STATE', `${agent.handle} belongs to another project.`)
   const before = epic.supervisor_id && epic.supervisor_id !== agent.id ? await agents.agent(epic.supervisor_id) : undefined
   if (before) await endLead(ctx, epic, 'Another leads the epic.')
-  if (before) await agents.bindEpic(before.id, { project_id: before.project_id, epic_id: null }, ctx.now)
-  await agents.bindEpic(agent.id, { project_id: epic.project_id, epic_id: epic.id }, ctx.now)
+  if (before) await bindToEpic(ctx, before.id, { project_id: before.project_id, epic_id: null })
+  await bindToEpic(ctx, agent.id, { project_id: epic.project_id, epic_id: epic.id })
   return undefined
 }
 

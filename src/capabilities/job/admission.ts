@@ -1,7 +1,7 @@
 import { Refusal } from '../../kernel/error.ts'
 import { iso } from '../../kernel/schema.ts'
 import type { RunContext } from '../../kernel/tool.ts'
-import { agentStore, createAgent } from '../agent/index.ts'
+import { agentStore, createAgent, wantAgent } from '../agent/index.ts'
 import { takeTurn } from '../handle.ts'
 import { defaultProgram, unnamedProgram } from '../programs.ts'
 import { giveTo, isDuty, type TaskRow, taskStore, transition } from '../task/index.ts'
@@ -100,7 +100,7 @@ async function workerFor(ctx: RunContext, task: TaskRow, last: RunRow | undefine
   const known = before ? await agentStore(ctx.tx).agent(before) : undefined
   const agent = known ?? (await createAgent(ctx, { role: 'worker', project_id: task.project_id }))
   // Whoever starts one that was stopped wants it to go on, also after the next review.
-  if (agent.desired === 'stopped') await agentStore(ctx.tx).want(agent.id, 'running', ctx.now)
+  if (agent.desired === 'stopped') await wantAgent(ctx, agent.id, 'running')
   if (task.assignee_id !== agent.id) await giveTo(ctx, task, agent)
   return agent.id
 }

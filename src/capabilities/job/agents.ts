@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { Refusal, refuse } from '../../kernel/error.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import { defineTool, type Reading, type RunContext } from '../../kernel/tool.ts'
-import { type AgentFacts, type AgentRow, AgentView, agentStore, agentView, factsOf } from '../agent/index.ts'
+import { type AgentFacts, type AgentRow, AgentView, agentStore, agentView, factsOf, wantAgent } from '../agent/index.ts'
 import { AgentId } from '../ids.ts'
 import { programFor } from '../programs.ts'
 import { handleOf, isDuty, type TaskRow, taskStore } from '../task/index.ts'
@@ -39,7 +39,7 @@ export const startAgent = defineTool({
         next_tool: 'task_assign',
       })
     }
-    await agentStore(ctx.tx).want(agent.id, 'running', ctx.now)
+    await wantAgent(ctx, agent.id, 'running')
     const open = await jobStore(ctx.tx).openOf(task.id)
     if (open) return answer(ctx, agent.id, open.id, 'It is at work already, or about to be.')
     if (task.status === 'REVIEW') return answer(ctx, agent.id, null, `It goes on when ${handleOf(task)} comes back from review.`)
@@ -61,7 +61,7 @@ export const stopAgent = defineTool({
   profile: 'operator',
   async run(ctx, { agent_id }) {
     const { agent, task } = await managed(ctx, agent_id)
-    await agentStore(ctx.tx).want(agent.id, 'stopped', ctx.now)
+    await wantAgent(ctx, agent.id, 'stopped')
     const open = task && (await jobStore(ctx.tx).openOf(task.id))
     if (!open) return answer(ctx, agent.id, null, 'It does not run, and will not.')
     const run = await runStore(ctx.tx).livingOf(task.id)

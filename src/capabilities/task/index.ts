@@ -66,6 +66,7 @@ export { attention, chatter } from './attention.ts'
 export { type EpicFacts, epicOf, taskEpic } from './epic.ts'
 export {
   about,
+  addNote,
   checkOwnTask,
   giveTo,
   handleOf,

@@ -3,9 +3,9 @@ import { definePoint } from '../../kernel/point.ts'
 import { type Principal, reaches } from '../../kernel/policy.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import type { LookContext, RunContext } from '../../kernel/tool.ts'
-import { type AgentRow, agentStore } from '../agent/index.ts'
+import { type AgentRow, bindToTask, freeFromTask } from '../agent/index.ts'
 import { takeTurn } from '../handle.ts'
-import { STATUSES, type Status, taskAssigned, taskMoved } from './schema.ts'
+import { STATUSES, type Status, taskAssigned, taskMoved, taskNoted } from './schema.ts'
 import { type TaskRow, taskStore } from './store.ts'
 
 /**
@@ -82,7 +82,7 @@ export async function transition(ctx: RunContext, task: TaskRow, to: Status, rea
   const next = touched(ctx, task, { status: to, closed_reason: to === 'DONE' ? reason : null })
   next.status_changed_at = next.updated_at
   if (to === 'DONE') {
-    await agentStore(ctx.tx).unbindTask(task.id, ctx.now)
+    await freeFromTask(ctx, task.id)
     next.assignee_id = null
   }
   await save(ctx, task, next)
@@ -113,13 +113,12 @@ export async function requireTask(ctx: Pick<RunContext, 'tx'> | Pick<LookContext
 export async function giveTo(ctx: RunContext, task: TaskRow, agent: AgentRow | undefined): Promise<TaskRow> {
   await takeTurn(ctx.tx, 'assignments')
   const row = await requireTask(ctx, task.id)
-  const agents = agentStore(ctx.tx)
-  await agents.unbindTask(row.id, ctx.now)
+  await freeFromTask(ctx, row.id)
   if (agent) {
     await releaseOther(ctx, agent.task_id, row.id)
     // Whoever leads an epic leads it also while it has another task.
     const epic_id = agent.role === 'supervisor' ? agent.epic_id : row.epic_id
-    await agents.bind(agent.id, { project_id: row.project_id, task_id: row.id, epic_id }, ctx.now)
+    await bindToTask(ctx, agent.id, { project_id: row.project_id, task_id: row.id, epic_id })
   }
   const next = touched(ctx, row, { assignee_id: agent?.id ?? null })
   await save(ctx, row, next)
@@ -194,4 +193,12 @@ export function withinTask(task: Pick<TaskRow, 'id' | 'project_id' | 'epic_id'>)
 
 export function about(task: TaskRow) {
   return { subject: task.id, project: task.project_id, task: task.id }
+}
+
+/** Its id. */
+export async function addNote(ctx: RunContext, task: TaskRow, author: string, body: string): Promise<string> {
+  const id = ctx.id('note')
+  await taskStore(ctx.tx).insertNote({ id, task_id: task.id, author, body, at: ctx.now })
+  ctx.emit(taskNoted(about(task), { handle: handleOf(task), note_id: id, author }))
+  return id
 }

@@ -3,7 +3,7 @@ import { Refusal, refuse } from '../../kernel/error.ts'
 import { mention } from '../../kernel/id.ts'
 import { EventView, eventView, iso, PageSize, PageToken, Timestamp, text } from '../../kernel/schema.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
-import { agentStore } from '../agent/index.ts'
+import { agentStore, freeFromTask } from '../agent/index.ts'
 import { nextNumber } from '../handle.ts'
 import { AgentId, EpicId, ProjectId, TaskId } from '../ids.ts'
 import { type Belonging, currentProject, noProject, ProjectView, projectStore, projectView, RepoView, repoView } from '../project/index.ts'
@@ -11,6 +11,7 @@ import { attended, chatter } from './attention.ts'
 import { type EpicFacts, requireOpenEpic } from './epic.ts'
 import {
   about,
+  addNote,
   checkMove,
   checkOwnTask,
   depend,
@@ -38,7 +39,6 @@ import {
   Title,
   taskCreated,
   taskDeleted,
-  taskNoted,
   taskUpdated,
 } from './schema.ts'
 import { checkScript } from './script.ts'
@@ -323,7 +323,7 @@ async function deleteTask(ctx: RunContext, row: TaskRow): Promise<void> {
   const next = touched(ctx, row, { assignee_id: null })
   next.deleted_at = next.updated_at
   next.status_changed_at = next.updated_at
-  await agentStore(ctx.tx).unbindTask(row.id, ctx.now)
+  await freeFromTask(ctx, row.id)
   await save(ctx, row, next)
   ctx.emit(taskDeleted(about(row), { handle: handleOf(row), version: next.version, from: row.status }))
   await ctx.ask(taskEnds, next)
@@ -363,10 +363,7 @@ export const note = defineTool({
   core: true,
   async run(ctx, input) {
     const row = await requireTask(ctx, input.task_id)
-    const id = ctx.id('note')
-    await taskStore(ctx.tx).insertNote({ id, task_id: row.id, author: ctx.principal.id, body: input.body, at: ctx.now })
-    ctx.emit(taskNoted(about(row), { handle: handleOf(row), note_id: id, author: ctx.principal.id }))
-    return { note_id: id, task_id: row.id, at: iso(ctx.now) }
+    return { note_id: await addNote(ctx, row, ctx.principal.id, input.body), task_id: row.id, at: iso(ctx.now) }
   },
 })
 
