@@ -7,7 +7,7 @@ import { taskStore } from '../task/index.ts'
 import { type WorkRow, workStore } from '../work/index.ts'
 import { withPackages } from './packages.ts'
 import { environmentOfWork } from './ports.ts'
-import { LIMIT, setupFailed } from './rules.ts'
+import { LIMIT, PASSED, setupFailed } from './rules.ts'
 import { hideSecretsOf } from './secrets.ts'
 import { type SetupRow, setupStore } from './store.ts'
 
@@ -122,6 +122,7 @@ async function setUp(ctx: EffectContext, row: SetupRow, repo: RepoRow) {
   }
   const work = await workStore(ctx.view).find(row.work_id)
   const env = work ? await environmentOfWork(ctx, work) : {}
+  const inherit = await ctx.setting<string[]>(PASSED)
   const made = () =>
     runCommand(ctx, {
       name: row.id,
@@ -129,6 +130,7 @@ async function setUp(ctx: EffectContext, row: SetupRow, repo: RepoRow) {
       cwd: async () => row.path,
       repo: repo.path,
       env,
+      inherit,
       limit: LIMIT,
       mayEnd: ['repo.updated', 'task.moved', 'task.deleted', 'run.stopping'],
       isWanted,
