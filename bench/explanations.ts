@@ -47,7 +47,7 @@ client being loaded; the agent started by hand has most of that as well.`,
 which depends on the disk and on who else writes to it. Before each turn what earlier turns wrote is flushed. The worktree's row also holds what begins
 before the copy: the worktree itself, the record of its setup and a turn in the queue. The check's row holds the whole passage through the line (see line), of which the
 removal of the checkout of the check before it, 15,000 files as well, has no counterpart in the limits. npm of the whole run is called once, for the first worktree; the run
-fails otherwise. The archives of this project lie beside it and compress well, so its npm ci is the cheapest there can be: no network, little to unpack.`,
+fails otherwise. The archives lie in the repository and compress well, so its npm ci is the cheapest there can be: no network, little to unpack.`,
 
   line: `Against a loop that does the same five commands of git and one shell, and looks at nothing. A merge here is seventeen: where branch, remote and line are,
 what both commits are, whether it has landed before, what keeps the built commit from being collected (three to pack it, docs/decisions/0026), a clean checkout for the checks, whether the
