@@ -1,6 +1,5 @@
 /**
- * Written by hand: why a row is as it is. docs/performance.md is written anew by every full run and takes these with it,
- * a family's own when one of its rows missed its aim, and `profile` always.
+ * Written by hand: why a row is as it is. A run takes those of the families that it measures into docs/performance.md, and `profile` always.
  */
 export const EXPLANATIONS: Record<string, string> = {
   boot: `Most of it is loading code, so it follows the processor: a bare node:http server needs a third of it. Until it runs the SQLite daemon
@@ -43,6 +42,12 @@ call, which on the small table is done once. A ratio over 1 ms calls also moves 
   runs: `Writing files side by side gains as much as a plain checkout waits for the disk: a lot on a slow disk, where 50,000 files took a quarter of the time,
 little in memory, where two cores give 0.5 to 0.6 at best (docs/decisions/0012). An agent's first call is mostly Node starting (runner, agent) and the MCP
 client being loaded; the agent started by hand has most of that as well.`,
+
+  setup: `Packages are copied file by file where the file system has no reflink (ext4 here): 300 MB are 15,000 files of 20 kB, so it takes what \`cp -a\` takes,
+which depends on the disk and on who else writes to it. Before each turn what earlier turns wrote is flushed. The worktree's row also holds what begins
+before the copy: the worktree itself, the record of its setup and a turn in the queue. The check's row holds the whole passage through the line (see line), of which the
+removal of the checkout of the check before it, 15,000 files as well, has no counterpart in the limits. npm of the whole run is called once, for the first worktree; the run
+fails otherwise. The archives lie in the repository and compress well, so its npm ci is the cheapest there can be: no network, little to unpack.`,
 
   line: `Against a loop that does the same five commands of git and one shell, and looks at nothing. A merge here is seventeen: where branch, remote and line are,
 what both commits are, whether it has landed before, what keeps the built commit from being collected (three to pack it, docs/decisions/0026), a clean checkout for the checks, whether the

@@ -56,8 +56,8 @@ export class World {
     return this.#grounds
   }
 
-  async daemon(engine: EngineName): Promise<TestDaemon> {
-    const daemon = await TestDaemon.start({ env: await this.#databaseOf(engine), wrapper: this.#profiling(engine) })
+  async daemon(engine: EngineName, env: Record<string, string> = {}): Promise<TestDaemon> {
+    const daemon = await TestDaemon.start({ env: { ...(await this.#databaseOf(engine)), ...env }, wrapper: this.#profiling(engine) })
     this.#closing.push(async () => {
       if (this.options.profile) await daemon.end()
       await daemon.remove()

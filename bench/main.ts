@@ -1,10 +1,10 @@
-import { writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { loadavg } from 'node:os'
 import { join } from 'node:path'
 import { World } from './ground.ts'
 import { isMissed, type Row } from './harness.ts'
 import { describeMachine, ROOT } from './machine.ts'
-import { readOptions } from './options.ts'
+import { ENGINES, readOptions } from './options.ts'
 import { asMarkdown, asTable } from './report.ts'
 import { bootRows } from './rows/boot.ts'
 import { growthRows } from './rows/growth.ts'
@@ -12,6 +12,7 @@ import { lineRows } from './rows/line.ts'
 import { mailRows } from './rows/mail.ts'
 import { readRows } from './rows/read.ts'
 import { runRows } from './rows/runs.ts'
+import { setupRows } from './rows/setup.ts'
 import { stdioRows } from './rows/stdio.ts'
 import { streamRows } from './rows/stream.ts'
 import { waitRows } from './rows/wait.ts'
@@ -27,6 +28,7 @@ const FAMILIES: Record<string, (world: World) => Promise<Row[]>> = {
   stream: streamRows,
   stdio: stdioRows,
   runs: runRows,
+  setup: setupRows,
   line: lineRows,
   growth: growthRows,
 }
@@ -36,7 +38,8 @@ const loadBefore = loadavg()
 const world = new World(options)
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void world.close().finally(() => process.exit(130)))
 const rows: Row[] = []
-const whole = !options.quick && !options.only.length && options.engines.length === 2 && !options.profile
+const PERFORMANCE = join(ROOT, 'docs/performance.md')
+const isForTheRecord = !options.quick && options.engines.length === ENGINES.length && !options.profile
 try {
   for (const [name, measure] of Object.entries(FAMILIES)) {
     if (options.only.length && !options.only.includes(name)) continue
@@ -44,7 +47,7 @@ try {
     const found = await measure(world)
     rows.push(...found)
     // Each time: a run that is cut off leaves what it has.
-    if (whole) writeFileSync(join(ROOT, 'docs/performance.md'), asMarkdown(rows, await describeMachine(world, loadBefore)))
+    if (isForTheRecord) await write(found)
     if (!options.json) console.log(`${asTable(found)}\n(${name}: ${Math.round((performance.now() - began) / 1_000)} s)\n`)
   }
   const machine = await describeMachine(world, loadBefore)
@@ -52,6 +55,11 @@ try {
   else summarise(machine)
 } finally {
   await world.close()
+}
+
+async function write(family: Row[]): Promise<void> {
+  const before = existsSync(PERFORMANCE) ? readFileSync(PERFORMANCE, 'utf8') : ''
+  writeFileSync(PERFORMANCE, asMarkdown(before, Object.keys(FAMILIES), family, await describeMachine(world, loadBefore)))
 }
 
 function optionsOrExit(args: string[]) {

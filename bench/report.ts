@@ -37,9 +37,14 @@ function figure(value: number): string {
   return value.toFixed(value >= 10 ? 1 : 2)
 }
 
-export function asMarkdown(rows: Row[], machine: Record<string, string>): string {
-  const table = [HEADINGS, HEADINGS.map((_, i) => ([2, 3, 4, 6].includes(i) ? '---:' : '---')), ...rows.map(cells)]
-  const missed = [...new Set(rows.filter(isMissed).map((row) => row.family))]
+const FIGURES = '## Figures'
+const PROFILING = '## What was found by profiling'
+
+/** The document with one family as measured now. The others stay as an earlier run left them: each says where it was measured. */
+export function asMarkdown(before: string, order: string[], rows: Row[], machine: Record<string, string>): string {
+  const sections = sectionsOf(before)
+  const [{ family }] = rows as [Row]
+  sections.set(family, sectionOf(family, rows, machine))
   return [
     '# Performance',
     '',
@@ -49,35 +54,51 @@ export function asMarkdown(rows: Row[], machine: Record<string, string>): string
     '',
     HOW_TO_READ,
     '',
-    '## Machine',
+    FIGURES,
     '',
-    '| | |',
-    '|---|---|',
-    ...Object.entries(machine).map(([name, value]) => `| ${name} | ${value} |`),
-    '',
-    '## Figures',
-    '',
-    ...table.map((line) => `| ${line.join(' | ')} |`),
-    '',
-    '## Aims that were missed',
-    '',
-    ...(missed.length ? missed.flatMap((family) => [explained(family, rows), '']) : ['None in this run.', '']),
-    '## What was found by profiling',
+    ...order.flatMap((family) => sections.get(family) ?? []),
+    PROFILING,
     '',
     EXPLANATIONS.profile ?? '',
     '',
   ].join('\n')
 }
 
-function explained(family: string, rows: Row[]): string {
-  const which = rows.filter((row) => row.family === family && isMissed(row))
-  const names = which.map((row) => `${row.what}, ${row.engine}${row.clients ? `, ${row.clients} clients` : ''}`)
-  return `**${names.join('; ')}.** ${EXPLANATIONS[family] ?? 'Not explained yet.'}`
+/** By family, as `asMarkdown` has left them. */
+function sectionsOf(document: string): Map<string, string> {
+  const figures = document.split(`\n${FIGURES}\n`)[1]?.split(`\n${PROFILING}\n`)[0] ?? ''
+  const found = figures.split(/^(?=### )/m).flatMap((text) => {
+    const family = /^### (.+)\n/.exec(text)?.[1]
+    return family === undefined ? [] : [[family, `${text.trimEnd()}\n`] as const]
+  })
+  return new Map(found)
+}
+
+function sectionOf(family: string, rows: Row[], machine: Record<string, string>): string {
+  const table = [HEADINGS, HEADINGS.map((_, i) => ([2, 3, 4, 6].includes(i) ? '---:' : '---')), ...rows.map(cells)]
+  const where = Object.entries(machine).map(([name, value]) => `${name} ${value}`)
+  const explained = explanationOf(family, rows)
+  return [
+    `### ${family}`,
+    '',
+    `Measured on: ${where.join('; ')}.`,
+    '',
+    ...table.map((line) => `| ${line.join(' | ')} |`),
+    '',
+    ...(explained ? [explained, ''] : []),
+  ].join('\n')
+}
+
+function explanationOf(family: string, rows: Row[]): string {
+  const names = rows.filter(isMissed).map((row) => `${row.what}, ${row.engine}${row.clients ? `, ${row.clients} clients` : ''}`)
+  const missed = names.length ? `**Missed: ${names.join('; ')}.** ` : ''
+  return missed + (EXPLANATIONS[family] ?? (missed && 'Not explained yet.'))
 }
 
 const HOW_TO_READ = `Each figure stands beside its limit: what a program can reach at all that does only that one thing, on this machine, in this run.
 Both were measured in short turns, one after the other, again and again, and the median is shown; so the **ratio** holds on another
-machine, and while something else runs on this one, far better than the figures do.
+machine, and while something else runs on this one, far better than the figures do. Each family of figures names the commit and the
+machine of the run that measured it last: \`npm run bench -- --only setup\` measures one, and leaves the others as they are.
 
 - *SDK echo*: the official MCP SDK's low-level server with as many tools, which answers with as many bytes from a table in memory. It
   knows no token, no permission, no database and no audit.

@@ -2,7 +2,8 @@
 //
 //   npm run bench                       the whole table
 //   npm run bench -- --quick            short rounds: a smoke run, writes nothing
-//   npm run bench -- --only read        one family of rows: read, write, wait, stream, stdio, boot, runs, growth
+//   npm run bench -- --only read        one family of rows, the others stay as they are: boot, read, write, mail, wait, stream, stdio, runs,
+//                                       setup, line, growth
 //   npm run bench -- --engine sqlite    one engine
 //   npm run bench -- --json             the rows as JSON on stdout
 //   npm run bench -- --profile folder   keep a CPU profile of each daemon there; the figures are then not worth much

@@ -4,7 +4,6 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createGit } from '../../src/adapters/git-cli/index.ts'
-import { createPackages } from '../../src/adapters/packages/index.ts'
 import { createRunner } from '../../src/adapters/runner/index.ts'
 import { BIN, type TestDaemon } from '../../src/testing/daemon.ts'
 import { residentMb } from '../child.ts'
@@ -20,7 +19,7 @@ const atMost = (part: number): Aim => ({ text: `≤ ${part} ×`, met: ({ ratio }
 /** What it takes until an agent is at work. Worktrees and runners have no database in them. */
 export async function runRows(world: World): Promise<Row[]> {
   const firstCalls = await inOrder(world.options.engines, (engine) => firstCall(world, engine))
-  return [...firstCalls, ...(await runner(world)), ...(await worktrees(world)), await keptPackages(world)]
+  return [...firstCalls, ...(await runner(world)), ...(await worktrees(world))]
 }
 
 /** From the call of job_submit until the note that is the first thing an agent does. The limit is the same agent, started by hand. */
@@ -174,53 +173,6 @@ async function worktrees({ options }: World): Promise<Row[]> {
       aim,
     })
   })
-}
-
-/** The second worktree of a project gets a copy of its packages. */
-async function keptPackages({ options }: World): Promise<Row> {
-  const megabytes = options.quick ? 30 : 300
-  const folder = mkdtempSync(join(process.cwd(), '.cache', 'bench-packages-'))
-  const port = createPackages({
-    folder: join(folder, 'kept'),
-    privateFolder: (path) => mkdirSync(path, { recursive: true, mode: 0o700 }),
-    env: process.env,
-  })
-  const first = join(folder, 'first')
-  packagesIn(join(first, 'node_modules'), megabytes)
-  const key = (await port.keysOf('npm ci', first, [{ path: 'package-lock.json', id: '1' }]))?.byFiles as string
-  await port.keep(key, first, ['node_modules'])
-  const found = { ours: [] as number[], bare: [] as number[] }
-  for (let round = 0; round <= Math.max(3, options.rounds - 2); round++) {
-    const [ours, bare] = [join(folder, `ours-${round}`), join(folder, `bare-${round}`)]
-    for (const path of [ours, bare]) mkdirSync(path)
-    const given = await timed(() => port.give(key, ours))
-    const copied = await timed(async () => void execFileSync('cp', ['-a', join(first, 'node_modules'), bare]))
-    for (const path of [ours, bare]) rmSync(path, { recursive: true, force: true })
-    if (round > 0) found.ours.push(given)
-    if (round > 0) found.bare.push(copied)
-  }
-  rmSync(folder, { recursive: true, force: true })
-  return row({
-    family: 'runs',
-    what: `${megabytes} MB of packages for a second worktree`,
-    engine: 'sqlite',
-    clients: undefined,
-    unit: 'ms',
-    measured: median(found.ours),
-    limit: median(found.bare),
-    limitOf: 'a bare copy',
-    aim: { text: '≤ 2 s', met: ({ measured }) => measured <= 2_000 },
-  })
-}
-
-/** As in a large project: 20 kB a file, twenty files to a folder. */
-function packagesIn(folder: string, megabytes: number): void {
-  const text = 'x'.repeat(20_000)
-  for (let i = 0; i < megabytes * 50; i++) {
-    const path = join(folder, `package-${Math.floor(i / 20)}`)
-    if (i % 20 === 0) mkdirSync(path, { recursive: true })
-    writeFileSync(join(path, `${i}.js`), text)
-  }
 }
 
 export async function timed(act: () => Promise<unknown>): Promise<number> {

@@ -16,6 +16,8 @@ export interface Command {
   cwd(): Promise<string>
   repo: string
   env: Record<string, string>
+  /** Names of variables that it gets as the daemon has them. */
+  inherit?: string[]
   /** The setting with its limit, in minutes. */
   limit: string
   /** Events after any of which it may be unwanted. */
@@ -65,7 +67,7 @@ interface Begun {
 
 async function begin(ctx: EffectContext, wanted: Command): Promise<Begun | undefined> {
   const { runner } = ctx.ports
-  const { name, command, cwd, repo, env, isWanted } = wanted
+  const { name, command, cwd, repo, env, inherit = [], isWanted } = wanted
   const { state } = await runner.look(name)
   const limit_ms = await limitMs(ctx, wanted)
   const isNew = state === 'absent' || state === 'prepared'
@@ -80,7 +82,7 @@ async function begin(ctx: EffectContext, wanted: Command): Promise<Begun | undef
       cwd: await cwd(),
       repo,
       env: { ...env, CI: '1' },
-      inherit: [],
+      inherit,
       stdin: 'closed',
       // For when no daemon is there to end it.
       wallClockMs: limit_ms,

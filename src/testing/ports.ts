@@ -1,9 +1,9 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { listeners } from '../adapters/listeners/index.ts'
 import { createNotifier } from '../adapters/notify/index.ts'
 import { createPackages } from '../adapters/packages/index.ts'
 import type { AppOptions } from '../daemon/app.ts'
+import { FakeListeners } from './fakes/listeners.ts'
 import { FakeRunner, fakeHarness, harnessesOf } from './fakes/runs.ts'
 import { FakeTerminal, fakeInteractives } from './fakes/terminal.ts'
 import { realGit } from './git.ts'
@@ -18,7 +18,7 @@ export function testSurroundings(folder: string): Pick<AppOptions, 'ports' | 'ho
         privateFolder: (path) => mkdirSync(path, { recursive: true }),
         env: process.env,
       }),
-      listeners,
+      listeners: new FakeListeners(),
       ownerFile: { stage: async () => {} },
       runner: new FakeRunner(),
       harnesses: harnessesOf(fakeHarness()),

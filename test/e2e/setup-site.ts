@@ -83,7 +83,7 @@ export class Site {
   async lands(task_id: string): Promise<void> {
     await this.is(task_id, 'REVIEW')
     const decided = await this.daemon.call('review_decide', { task_id, decision: 'approve' })
-    expect(decided, JSON.stringify(decided)).toMatchObject({ merged: true })
+    expect(decided, JSON.stringify(decided)).toMatchObject({ merged: true, merge_commit: expect.any(String) })
   }
 
   /** Why the first job of a task has failed. */

@@ -10,7 +10,8 @@ import { until } from './support.ts'
 
 /** Uses a package and a file that git does not carry. */
 const USES = { run: { argv: ['node', '-e', "if (require('greet') !== 'greet') process.exit(1); require('fs').readFileSync('.env')"] } }
-const OWN_FILE = { write: { path: '{{task.handle}}.txt', text: 'x' } }
+/** Of another name for each task: else all but the first would have nothing to merge. */
+const OWN_FILE = { run: { argv: ['sh', '-c', 'echo x > {{task.handle}}.txt'] } }
 
 /** An npm project that depends on one of its two packages. */
 function shop(repo: string): void {

@@ -1,7 +1,7 @@
 import type { EffectContext } from '../../kernel/effect.ts'
 import { type CommandEnd, endCommands, runCommand } from '../command.ts'
 import { type RepoRow, repoUpdated } from '../project/index.ts'
-import { clean, hideSecretsOf, SETUP_LIMIT, setupCleaned, setupFailed, withPackages } from '../setup/index.ts'
+import { clean, hideSecretsOf, SETUP_LIMIT, SETUP_PASSED, setupCleaned, setupFailed, withPackages } from '../setup/index.ts'
 import { taskDeleted, taskMoved } from '../task/index.ts'
 import { mergeWithdrawn } from './schema.ts'
 
@@ -73,7 +73,9 @@ async function judge(
     await hideSecretsOf(ctx.ports, repo)
     const brought = await ctx.ports.git.bring(repo.path, path, JSON.parse(repo.check_files) as string[])
     if (setup === null) return path
-    const make = () => runCommand(ctx, { ...common, name: setupOf(name), command: setup, cwd: async () => path, limit: SETUP_LIMIT })
+    const inherit = await ctx.setting<string[]>(SETUP_PASSED)
+    const install = { ...common, name: setupOf(name), command: setup, cwd: async () => path, inherit, limit: SETUP_LIMIT }
+    const make = () => runCommand(ctx, install)
     const fresh = { repo: repo.path, path, head: commit, gets: true, kept: hasLanded ? ('by_files' as const) : ('by_tree' as const) }
     const { ended } = await withPackages(ctx, setup, fresh, brought, make)
     await ctx.ports.runner.forget(setupOf(name))

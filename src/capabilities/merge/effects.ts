@@ -268,7 +268,7 @@ class Passage {
       }
       const env = await environmentOf(
         this.#ctx,
-        lineHolder(this.#repo.id, scratchOf(this.#line.target)),
+        lineHolder(this.#repo.id, this.#line.target),
         `${this.#repo.handle}-checks-${scratchOf(this.#line.target).slice(-6)}`,
       )
       const repo = { ...this.#repo, path: this.#line.repo, setup }

@@ -1,21 +1,13 @@
 import { existsSync } from 'node:fs'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { EFFECT_TIMES } from '../../kernel/effect.ts'
-import type { Listeners } from '../../ports/listeners.ts'
 import { openTestApp } from '../../testing/app.ts'
+import { FakeListeners } from '../../testing/fakes/listeners.ts'
 import { FakeRunner } from '../../testing/fakes/runs.ts'
 import { until } from '../../testing/signals.ts'
 import { type Work, WorkGround } from '../../testing/work.ts'
 
 /** Ports on which somebody answers. */
-class FakeListeners implements Listeners {
-  readonly open = new Set<number>()
-
-  async answering(ports: number[]) {
-    return ports.find((port) => this.open.has(port))
-  }
-}
-
 class Ground extends WorkGround {
   readonly runner: FakeRunner
   readonly listeners: FakeListeners

@@ -4,7 +4,7 @@ import { type CommandEnd, runCommand } from '../command.ts'
 import { projectStore, repoUpdated } from '../project/index.ts'
 import type { WorkRow } from '../work/index.ts'
 import { environmentOfWork } from './ports.ts'
-import { LIMIT, lastLines } from './rules.ts'
+import { LIMIT, lastLines, PASSED } from './rules.ts'
 import { cleaned, undone } from './tools.ts'
 
 /** One that cannot be run so often must not keep a worktree for ever. */
@@ -27,6 +27,7 @@ export async function clean(ctx: EffectContext, { name, command, path, repo, env
     cwd: async () => path,
     repo,
     env,
+    inherit: await ctx.setting<string[]>(PASSED),
     limit: LIMIT,
     mayEnd: isWanted ? [repoUpdated] : [],
     isWanted: isWanted ?? (async () => true),

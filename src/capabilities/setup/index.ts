@@ -9,8 +9,8 @@ import { get } from './get.ts'
 import { makeSetup } from './make.ts'
 import { migrations } from './migrations.ts'
 import { forgetKept, KEEP_GB } from './packages.ts'
-import { ENVIRONMENT, EnvironmentLine, FIRST_PORT, LAST_PORT, leasePorts, PORTS_EACH } from './ports.ts'
-import { LIMIT } from './rules.ts'
+import { ENVIRONMENT, EnvironmentLine, FIRST_PORT, LAST_PORT, leasePorts, PORTS_EACH, VariableName } from './ports.ts'
+import { LIMIT, PASSED } from './rules.ts'
 import { KEPT, SETUP_STATES, setupCleaned, setupEnded, setupStarted } from './schema.ts'
 import { begin, cleaned, ended, forget, kept, undone } from './tools.ts'
 import { secretsWatcher } from './watch.ts'
@@ -26,6 +26,11 @@ export const setup = defineCapability({
   answers: [answer(attention, setupAttention, 'checkout'), answer(removal, cleanUpWork, 'cleanup')],
   settings: {
     [LIMIT]: setting(z.number().min(0.01).max(1_440), 15, 'How long the setup of a checkout may take, and its cleanup, in minutes'),
+    [PASSED]: setting(
+      z.array(VariableName).max(50),
+      ['http_proxy', 'https_proxy', 'no_proxy', 'HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'],
+      "Names of the daemon's environment variables that setup and cleanup commands get. Agents and checks do not",
+    ),
     [ENVIRONMENT]: setting(
       z.array(EnvironmentLine).max(50),
       ['SIGNALBOX_PORT_BASE={port}', 'PORT={port}', 'SIGNALBOX_NAME={name}', 'COMPOSE_PROJECT_NAME={name}'],
@@ -41,6 +46,6 @@ export { clean } from './cleanup.ts'
 export { makeReady, setupStops } from './make.ts'
 export { withPackages } from './packages.ts'
 export { environmentOf, environmentOfWork, leaseOfWork, lineHolder, portsOf } from './ports.ts'
-export { LIMIT as SETUP_LIMIT, lastLines, setupFailed } from './rules.ts'
+export { LIMIT as SETUP_LIMIT, lastLines, PASSED as SETUP_PASSED, setupFailed } from './rules.ts'
 export { hideSecretsOf } from './secrets.ts'
 export { cleaned as setupCleaned } from './tools.ts'

@@ -9,7 +9,7 @@ import { taskDeleted, taskMoved, taskStore } from '../task/index.ts'
 import { type WorkRow, workStore } from '../work/index.ts'
 import { withPackages } from './packages.ts'
 import { environmentOfWork } from './ports.ts'
-import { LIMIT, setupFailed } from './rules.ts'
+import { LIMIT, PASSED, setupFailed } from './rules.ts'
 import { hideSecretsOf } from './secrets.ts'
 import { type SetupRow, setupStore } from './store.ts'
 import { begin as setupBegin, ended as setupEnded } from './tools.ts'
@@ -130,6 +130,7 @@ async function setUp(ctx: EffectContext, row: SetupRow, repo: RepoRow) {
   }
   const work = await workStore(ctx.view).find(row.work_id)
   const env = work ? await environmentOfWork(ctx, work) : {}
+  const inherit = await ctx.setting<string[]>(PASSED)
   const made = () =>
     runCommand(ctx, {
       name: row.id,
@@ -137,6 +138,7 @@ async function setUp(ctx: EffectContext, row: SetupRow, repo: RepoRow) {
       cwd: async () => row.path,
       repo: repo.path,
       env,
+      inherit,
       limit: LIMIT,
       mayEnd: [repoUpdated, taskMoved, taskDeleted, ...stops],
       isWanted,

@@ -23,4 +23,9 @@ export const migrations: Migration[] = [
       ...known('setups', 'kept', [...KEPT]),
     ],
   },
+  {
+    // They named the folder of the line, from which nobody could tell its branch. Leased anew when checks run.
+    name: 'leases of lines by branch',
+    up: () => ["DELETE FROM port_leases WHERE holder LIKE 'line %'"],
+  },
 ]

@@ -4,10 +4,8 @@ import type { CommandEnd } from '../command.ts'
 import type { KeptUse } from './schema.ts'
 import '../../ports/packages.ts'
 
-/** Folders that hold packages and nothing else, by name. */
-const OF_PACKAGES = new Set(['node_modules', '.venv', 'venv'])
-/** What package managers leave beside them. */
-const BESIDE = new Set(['.pnp.cjs', '.pnp.loader.mjs', '.yarn'])
+/** Folders that hold packages and nothing else, what package managers leave beside them, and the hooks that husky makes. */
+const KEPT_PATHS = ['node_modules', '.venv', 'venv', '.pnp.cjs', '.pnp.loader.mjs', '.yarn', '.husky/_']
 const GB = 1_024 ** 3
 export const KEEP_GB = 'setup.keep_gb'
 
@@ -56,8 +54,7 @@ async function keep(ctx: EffectContext, key: string, { repo, path }: Checkout, b
   try {
     const { ignored, untracked, changed } = await git.extras(repo, path)
     const made = ignored.filter((one) => !brought.includes(one))
-    const nameOf = (one: string) => one.slice(one.lastIndexOf('/') + 1)
-    const isOfPackages = made.length > 0 && made.every((one) => OF_PACKAGES.has(nameOf(one)) || BESIDE.has(nameOf(one)))
+    const isOfPackages = made.length > 0 && made.every((one) => KEPT_PATHS.some((path) => `/${one}`.endsWith(`/${path}`)))
     const holdsBrought = brought.some((file) => made.some((one) => file.startsWith(`${one}/`)))
     // What else it has made would be missing where this is given.
     if (!isOfPackages || holdsBrought || untracked.length || changed.length) return

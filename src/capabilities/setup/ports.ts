@@ -9,6 +9,7 @@ import { projectStore } from '../project/index.ts'
 import { handleOf, taskStore } from '../task/index.ts'
 import { type WorkRow, workStore } from '../work/index.ts'
 import '../../ports/daemon.ts'
+import '../../ports/listeners.ts'
 
 export const ENVIRONMENT = 'setup.environment'
 export const FIRST_PORT = 'setup.first_port'
@@ -30,49 +31,87 @@ type Lease = Pick<LeaseRow, 'port' | 'ports' | 'name'>
 
 const leases = (tx: Tx) => tables<{ port_leases: LeaseRow }>(tx)
 const LINE = 'line '
+const ENDED = ['COMPLETED', 'CANCELLED']
+/** Ranges of ports in which somebody else listens, before the next free one is taken as it is. */
+const MOST_TAKEN = 100
 
-export const lineHolder = (repo: string, name: string) => `${LINE}${repo} ${name}`
+export const lineHolder = (repo: string, target: string) => `${LINE}${repo} ${target}`
 
 export const leasePorts = defineTool({
   name: 'setup_ports',
   title: 'Ports and a name of its own for a checkout',
   description: 'The same ones however often it is asked; never those of another checkout on that machine.',
-  input: z.strictObject({ machine: z.string(), holder: z.string(), name: z.string() }),
+  input: z.strictObject({
+    machine: z.string(),
+    holder: z.string(),
+    name: z.string(),
+    taken: z.array(z.int()).max(MOST_TAKEN).describe('Ports on which a program listens that has no lease'),
+  }),
   output: z.strictObject({ port: z.int(), ports: z.int(), name: z.string() }),
   impact: 'write',
   profile: 'maintainer',
   internal: true,
-  async run(ctx, { machine, holder, name }) {
+  async run(ctx, { machine, holder, name, taken }) {
     await takeTurn(ctx.tx, `ports:${machine}`)
-    const db = leases(ctx.tx)
-    const all = await db.selectFrom('port_leases').selectAll().where('machine', '=', machine).orderBy('port').execute()
-    const own = all.find((lease) => lease.holder === holder)
-    if (own) return { port: own.port, ports: own.ports, name: own.name }
-    const live: LeaseRow[] = []
-    for (const lease of all) {
-      if (await isHeld(ctx.tx, lease)) live.push(lease)
-      else await db.deleteFrom('port_leases').where('machine', '=', machine).where('port', '=', lease.port).execute()
-    }
+    const own = await ownLease(ctx.tx, machine, holder)
+    if (own) return own
+    const { live, free } = await leasesOf(ctx.tx, machine)
+    for (const { port } of free)
+      await leases(ctx.tx).deleteFrom('port_leases').where('machine', '=', machine).where('port', '=', port).execute()
     const ports = ctx.setting<number>(PORTS_EACH)
-    const port = firstFree(live, ctx.setting<number>(FIRST_PORT), ports)
+    const port = firstFree(live, taken, ctx.setting<number>(FIRST_PORT), ports)
     if (port === undefined)
-      return refuse('CONFLICT', `All ports up to ${LAST_PORT} are taken by ${live.length} checkouts.`, {
+      return refuse('CONFLICT', `All ports up to ${LAST_PORT} are taken by ${live.length} checkouts${others(taken)}.`, {
         hint: `Remove worktrees that are not needed with work_collect, or make ${PORTS_EACH} or ${FIRST_PORT} smaller.`,
       })
-    await db.insertInto('port_leases').values({ machine, port, ports, holder, name }).execute()
+    await leases(ctx.tx).insertInto('port_leases').values({ machine, port, ports, holder, name }).execute()
     return { port, ports, name }
   },
 })
 
-async function isHeld(tx: Tx, { holder }: LeaseRow): Promise<boolean> {
-  if (!holder.startsWith(LINE)) return ((await workStore(tx).find(holder))?.state ?? 'removed') !== 'removed'
-  const repo = await projectStore(tx).repo(holder.slice(LINE.length).split(' ')[0] as string)
-  return repo !== undefined && repo.removed_from === null
+function others(taken: number[]): string {
+  return taken.length ? ` and by programs that listen on ${taken.join(', ')}` : ''
 }
 
-function firstFree(live: LeaseRow[], first: number, ports: number): number | undefined {
-  for (let port = first; port + ports - 1 <= LAST_PORT; port += ports)
-    if (!live.some((lease) => lease.port < port + ports && port < lease.port + lease.ports)) return port
+function ownLease(tx: Tx, machine: string, holder: string): Promise<Lease | undefined> {
+  return leases(tx)
+    .selectFrom('port_leases')
+    .select(['port', 'ports', 'name'])
+    .where('machine', '=', machine)
+    .where('holder', '=', holder)
+    .executeTakeFirst()
+}
+
+async function leasesOf(tx: Tx, machine: string): Promise<{ live: LeaseRow[]; free: LeaseRow[] }> {
+  const all = await leases(tx).selectFrom('port_leases').selectAll().where('machine', '=', machine).orderBy('port').execute()
+  const live: LeaseRow[] = []
+  for (const lease of all) if (await isHeld(tx, lease)) live.push(lease)
+  return { live, free: all.filter((lease) => !live.includes(lease)) }
+}
+
+async function isHeld(tx: Tx, { holder }: LeaseRow): Promise<boolean> {
+  if (!holder.startsWith(LINE)) return ((await workStore(tx).find(holder))?.state ?? 'removed') !== 'removed'
+  const [id = '', target = ''] = holder.slice(LINE.length).split(' ')
+  const repo = await projectStore(tx).repo(id)
+  return repo !== undefined && repo.removed_from === null && !(await isOfEndedEpic(tx, id, target))
+}
+
+async function isOfEndedEpic(tx: Tx, repo: string, branch: string): Promise<boolean> {
+  const epic = await tables<{ epics: { id: string; repo_id: string | null; branch: string; state: string } }>(tx)
+    .selectFrom('epics')
+    .select('id')
+    .where('repo_id', '=', repo)
+    .where('branch', '=', branch)
+    .where('state', 'in', ENDED)
+    .executeTakeFirst()
+  return epic !== undefined
+}
+
+function firstFree(live: LeaseRow[], taken: number[], first: number, ports: number): number | undefined {
+  for (let port = first; port + ports - 1 <= LAST_PORT; port += ports) {
+    const isLeased = live.some((lease) => lease.port < port + ports && port < lease.port + lease.ports)
+    if (!isLeased && !taken.some((one) => one >= port && one < port + ports)) return port
+  }
   return undefined
 }
 
@@ -102,8 +141,31 @@ export async function environmentOf(ctx: EffectContext, holder: string, name: st
 async function lease(ctx: EffectContext, holder: string, name: string): Promise<Lease> {
   // Without the folder of the daemon: two daemons of one machine share its ports.
   const machine = ctx.ports.daemon.host.split(':')[0] as string
-  return (await ctx.report(leasePorts, { machine, holder, name })) as unknown as Lease
+  const own = await ownLease(ctx.view, machine, holder)
+  if (own) return own
+  const taken = await takenPorts(ctx, machine)
+  return ctx.report(leasePorts, { machine, holder, name, taken })
 }
+
+/** Nobody has leased these, and a program of the person, or of another daemon, listens there. Never looked at again: then it may be the checkout's own. */
+async function takenPorts(ctx: EffectContext, machine: string): Promise<number[]> {
+  const [first, ports] = [await ctx.setting<number>(FIRST_PORT), await ctx.setting<number>(PORTS_EACH)]
+  const { live } = await leasesOf(ctx.view, machine)
+  const taken: number[] = []
+  while (taken.length < MOST_TAKEN) {
+    const port = firstFree(live, taken, first, ports)
+    if (port === undefined) return taken
+    const answering = await ctx.ports.listeners.answering(Array.from({ length: ports }, (_, i) => port + i))
+    if (answering === undefined) return taken
+    taken.push(answering)
+  }
+  return taken
+}
+
+export const VariableName = z
+  .string()
+  .max(100)
+  .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be the name of an environment variable')
 
 const LINE_OF_ENVIRONMENT = /^([A-Za-z_][A-Za-z0-9_]*)=(.*)$/
 export const EnvironmentLine = z

@@ -1,4 +1,5 @@
 export const LIMIT = 'setup.minutes'
+export const PASSED = 'setup.pass_environment'
 const SHOWN_LINES = 20
 
 /** With its last lines: whoever reads it wants to know why, not only that. */

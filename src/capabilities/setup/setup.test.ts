@@ -3,23 +3,26 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { EFFECT_TIMES } from '../../kernel/effect.ts'
 import { openTestApp } from '../../testing/app.ts'
+import { FakeListeners } from '../../testing/fakes/listeners.ts'
 import { depend, INSTALL, pack } from '../../testing/packages.ts'
 import { until } from '../../testing/signals.ts'
 import { CheckingRunner, type Work, WorkGround } from '../../testing/work.ts'
 
 class Ground extends WorkGround {
   readonly runner: CheckingRunner
+  readonly listeners: FakeListeners
 
-  constructor(app: WorkGround['app'], runner: CheckingRunner) {
+  constructor(app: WorkGround['app'], runner: CheckingRunner, listeners: FakeListeners) {
     super(app)
     this.runner = runner
+    this.listeners = listeners
   }
 
   static async open(repo: Record<string, unknown> = {}): Promise<Ground> {
-    const runner = new CheckingRunner()
-    const app = await openTestApp({ ports: { runner }, effectTimes: { ...EFFECT_TIMES, backOffMs: 1 } })
+    const [runner, listeners] = [new CheckingRunner(), new FakeListeners()]
+    const app = await openTestApp({ ports: { runner, listeners }, effectTimes: { ...EFFECT_TIMES, backOffMs: 1 } })
     onTestFinished(() => app.close())
-    const ground = await new Ground(app, runner).prepare()
+    const ground = await new Ground(app, runner, listeners).prepare()
     await app.owner.call('setting_update', { key: 'runs.max_lives', value: 1 })
     if (Object.keys(repo).length) await ground.change(repo)
     return ground
@@ -172,6 +175,29 @@ describe('the setup of a worktree', () => {
     )
     expect(ground.agents).toEqual([])
     expect(ground.runner.living).toEqual([])
+  })
+
+  test('[SU19] gets the variables that the setting names, and so does a cleanup; agents and checks do not', async () => {
+    const ground = await Ground.open({ setup: 'true', cleanup: 'true', checks: 'true' })
+    const work = await ground.handedIn('one.txt')
+    expect(await ground.approve(work)).toMatchObject({ merged: true })
+    await ground.app.owner.call('setting_update', { key: 'setup.pass_environment', value: ['SSH_AUTH_SOCK'] })
+    await until(async () => (await ground.runs(work.task.id))[0]?.state === 'ended')
+    await ground.app.owner.call('work_collect', { task_id: work.task.id })
+    await until(async () => (await ground.app.events({ type: 'work.removed' })).length === 1)
+    const proxy = ['http_proxy', 'https_proxy', 'no_proxy', 'HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY']
+    const inherited = [...ground.runner.ran].map(([run, { inherit }]) => [run.split(/_|-merge/)[0], inherit])
+    expect(inherited).toEqual([
+      ['setup', proxy],
+      ['setup-check', proxy],
+      ['check', []],
+      ['cleanup-check', proxy],
+      ['cleanup', ['SSH_AUTH_SOCK']],
+    ])
+    expect(ground.runner.runs.get(ground.agents[0] as string)?.spec?.inherit ?? []).not.toContain('http_proxy')
+    expect(await ground.app.owner.refused('setting_update', { key: 'setup.pass_environment', value: ['A=1'] })).toMatchObject({
+      code: 'INVALID_INPUT',
+    })
   })
 
   test('[SU3] that waits for an answer gets none; one that hangs ends when its time is over', async () => {
@@ -354,6 +380,20 @@ describe('kept packages', () => {
     expect([ground.runner.setups, (await ground.app.owner.call('setup_kept', {})).kept]).toEqual([2, []])
   })
 
+  test('[SU9] are kept with the hooks that husky makes, which git ignores by a file of their own', async () => {
+    const ground = await shop()
+    const prepare = "mkdir -p .husky/_ && echo '*' > .husky/_/.gitignore && echo hook > .husky/_/pre-commit"
+    const manifest = join(ground.top, 'package.json')
+    pack(ground.top, 'husky')
+    depend(ground.top, 'greet', 'husky')
+    mkdirSync(join(ground.top, '.husky'))
+    writeFileSync(join(ground.top, '.husky/pre-commit'), 'npm test\n')
+    writeFileSync(manifest, JSON.stringify({ ...JSON.parse(readFileSync(manifest, 'utf8')), scripts: { prepare } }))
+    ground.commit(ground.top, 'b.txt', 'x')
+    const hook = (place: string) => readFileSync(join(place, '.husky/_/pre-commit'), 'utf8')
+    expect([hook(await begun(ground)), hook(await begun(ground)), ground.runner.setups]).toEqual(['hook\n', 'hook\n', 1])
+  })
+
   test('[SU10] of work under review are for its own tree; a check without another lockfile gets a copy', async () => {
     const ground = await shop()
     await ground.change({ checks: 'test -e node_modules/greet/index.js' })
@@ -468,6 +508,42 @@ describe('ports and a name of its own', () => {
     const next = await ground.start()
     await ground.running(next.id)
     expect(environmentOf(ground, ground.agents[2] as string).PORT).toBe('20000')
+  })
+
+  test('[SU14] are none on which a program listens when they are leased, and stay when one listens later', async () => {
+    const ground = await Ground.open()
+    ground.listeners.open.add(20_003).add(20_010)
+    const task = await ground.start()
+    await ground.running(task.id)
+    expect(environmentOf(ground, ground.agents[0] as string).PORT).toBe('20020')
+    // Its own server.
+    ground.listeners.open.add(20_020)
+    await ground.app.owner.call('job_submit', { task_id: task.id, action: 'stop_agent' })
+    await until(async () => (await ground.job(task.id)).state !== 'running')
+    await ground.app.owner.call('job_submit', { task_id: task.id, action: 'resume_agent' })
+    await until(() => ground.agents.length === 2)
+    expect(environmentOf(ground, ground.agents[1] as string).PORT).toBe('20020')
+  })
+
+  test("[SU14] of the checks of an epic's line are free when the epic is over, and not before", async () => {
+    const ground = await Ground.open({ checks: 'true' })
+    const { owner } = ground.app
+    const project_id = await ground.app.project()
+    const { epic } = await owner.call('epic_create', { title: 'Passkeys', project_id, repo_id: ground.repo, start: false })
+    let ofLine: string | undefined
+    ground.runner.beforeCheck = ({ env }) => {
+      ofLine = env.PORT
+    }
+    const inEpic = await ground.handedIn('one.txt', 'x', { epic_id: epic.id })
+    expect(await ground.approve(inEpic)).toMatchObject({ merged: true })
+    expect(ofLine).toBe('20010')
+    const before = await ground.begun()
+    await owner.call('epic_update', { epic_id: epic.id, state: 'CANCELLED' })
+    const after = await ground.begun()
+    const ports = await Promise.all(
+      [before, after].map(async ({ task }) => (await owner.call('setup_get', { task_id: task.id })).ports.first),
+    )
+    expect(ports).toEqual([20_020, 20_010])
   })
 
   test('[SU14] have the names of the setting; an empty list leases none; all taken is said', async () => {
