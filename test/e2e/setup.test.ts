@@ -100,7 +100,10 @@ describe('a proposal', () => {
       const site = await Site.open(config(text))
       return (await site.daemon.call('repo_propose', { repo_id: site.handle })).proposed
     }
-    expect(await proposed('checks: npm test\nsetup: npm ci --ignore-scripts\n')).toMatchObject({ setup: 'npm ci --ignore-scripts', problem: null })
+    expect(await proposed('checks: npm test\nsetup: npm ci --ignore-scripts\n')).toMatchObject({
+      setup: 'npm ci --ignore-scripts',
+      problem: null,
+    })
     expect(await proposed('setup: npm ci\nsettup: x\n')).toMatchObject({ problem: expect.stringContaining('.signalbox.yaml, line 2') })
   })
 })

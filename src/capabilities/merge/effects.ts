@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { defineEffect, type EffectContext } from '../../kernel/effect.ts'
 import { type Build, GitRefusal, type LineOf, type MergeMethod } from '../../ports/git.ts'
-import { type Belonging, confirming, projectStore, proposalAt, type RepoRow, repoView, stillProposed } from '../project/index.ts'
+import { type Belonging, confirming, listed, projectStore, proposalAt, type RepoRow, repoView, stillProposed } from '../project/index.ts'
 import { reviewStore } from '../review/index.ts'
 import { environmentOf, lineHolder } from '../setup/index.ts'
 import { handleOf, taskStore } from '../task/index.ts'
@@ -234,15 +234,15 @@ class Passage {
   async #whyHeld(alone: Verdict, base: string, setup: string | null): Promise<string> {
     const { target, repo: path } = this.#line
     const { handle } = this.#repo
-    const thenGoOn = `then let the line go on: ${goOn(handle, target)}`
+    const thenGoOn = `then let the line go on:\n${goOn(handle, target)}`
     if (alone.notReady)
-      return `A fresh checkout of ${target} cannot be set up. ${alone.reason}\nMend it or the setup of ${handle}, ${thenGoOn}`
+      return `A fresh checkout of ${target} cannot be set up. ${alone.reason}\nCorrect ${target} or the setup of ${handle}, ${thenGoOn}`
     const repo = await projectStore(this.#ctx.view).repo(this.#repo.id)
     const proposed = repo && stillProposed(await proposalAt(this.#ctx.ports.git, path, base), repoView(repo))
     const command = setup === null && proposed?.setup ? confirming(handle, proposed) : undefined
     const mend = command
-      ? `A fresh checkout has nothing that git does not carry, and ${handle} has no setup. By ${proposed?.because.join(' and ')}, this sets it up: ${command}, ${thenGoOn}`
-      : `Mend ${target}, ${thenGoOn}`
+      ? `A fresh checkout has only what git carries, and ${handle} has no setup. Suggested by ${listed(proposed?.because ?? [])}:\n${command}\nRun it, ${thenGoOn}`
+      : `Correct ${target}, ${thenGoOn}`
     return `${target} itself fails its checks, without any of the queued work: ${alone.reason} ${mend}`
   }
 

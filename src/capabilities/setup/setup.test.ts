@@ -1,7 +1,11 @@
+import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { EFFECT_TIMES } from '../../kernel/effect.ts'
+import type { Tool } from '../../kernel/tool.ts'
+import { parseFlags } from '../../surfaces/cli/flags.ts'
+import { named } from '../../surfaces/cli/names.ts'
 import { openTestApp } from '../../testing/app.ts'
 import { depend, INSTALL, pack } from '../../testing/packages.ts'
 import { until } from '../../testing/signals.ts'
@@ -110,7 +114,7 @@ describe('what is proposed', () => {
       dev: 'npm run dev',
       files,
       check_files: [],
-      because: ['.signalbox.yaml', 'pnpm-lock.yaml', ...files],
+      because: ['pnpm-lock.yaml', '.signalbox.yaml', ...files],
       problem: null,
     })
     expect(added.message).toContain(
@@ -118,7 +122,12 @@ describe('what is proposed', () => {
     )
     expect(added.repo).toMatchObject({ setup: null, cleanup: null, dev: null, files: [] })
     await ground.app.owner.call('repo_update', { repo_id: 'shop', setup, cleanup: 'true', dev: 'npm run dev' })
-    expect((await ground.app.owner.call('repo_propose', { repo_id: 'shop' })).proposed).toMatchObject({ setup: null, dev: null, files })
+    expect((await ground.app.owner.call('repo_propose', { repo_id: 'shop' })).proposed).toMatchObject({
+      setup: null,
+      dev: null,
+      files,
+      because: files,
+    })
     await ground.app.owner.call('repo_update', { repo_id: 'shop', files })
     expect(await ground.app.owner.call('repo_propose', { repo_id: 'shop' })).toEqual({
       proposed: null,
@@ -126,7 +135,18 @@ describe('what is proposed', () => {
     })
   })
 
+  test('[SU1] is shown as a command that means what it says: no file of the person is read, whatever a branch proposes', async () => {
+    const ground = await Ground.open()
+    const says = { setup: '@/etc/hostname', cleanup: '--setup', dev: '-', checks: '@@x', files: ['@.env', '[a]', 'b,c'] }
+    ground.commit(ground.top, '.signalbox.yaml', JSON.stringify(says))
+    const { message } = await ground.app.owner.call('repo_propose', { repo_id: ground.repo })
+    const words = execFileSync('sh', ['-c', `for word in ${message.split('\n').at(-1)}; do printf '%s\\0' "$word"; done`]).toString()
+    const { input } = await parseFlags(named('repo_update') as Tool, words.split('\0').slice(4, -1), async () => 'stdin')
+    expect(input).toMatchObject(says)
+  })
+
   test.each([
+    ['setup: "null"', 'line 1: setup: is the text "null"; write null without quotes.'],
     ['setup: [npm, ci]', 'line 1: setup: '],
     ['checks: npm test\nsetp: npm ci', 'line 2: "setp" is not known. Known: checks, setup, cleanup, dev, files, check_files.'],
     ['checks: npm test\nsetup: "npm ci', 'line 2: '],
@@ -255,7 +275,7 @@ describe('the setup of a checkout for checks', () => {
     const work = await ground.handedIn('one.txt')
     await ground.approve(work)
     expect((await ground.line()).held).toContain(
-      "A fresh checkout has nothing that git does not carry, and web has no setup. By package-lock.json, this sets it up: signalbox repo update web --setup 'npm ci', then let the line go on:",
+      "A fresh checkout has only what git carries, and web has no setup. Suggested by package-lock.json:\nsignalbox repo update web --setup 'npm ci'\nRun it, then let the line go on:\nsignalbox merge retry --repo-id web --target main",
     )
   })
 })
