@@ -4,7 +4,7 @@ import { defineEffect, type EffectContext } from '../../kernel/effect.ts'
 import { type Build, GitRefusal, type LineOf, type MergeMethod } from '../../ports/git.ts'
 import { type Belonging, confirming, listed, projectStore, proposalAt, type RepoRow, repoView, stillProposed } from '../project/index.ts'
 import { reviewStore } from '../review/index.ts'
-import { environmentOf, lineHolder } from '../setup/index.ts'
+import { committedCopies, environmentOf, lineHolder } from '../setup/index.ts'
 import { handleOf, taskStore } from '../task/index.ts'
 import { madeElsewhere, workOf } from '../work/index.ts'
 import { type Commands, endChecks, runChecks, type Verdict } from './checks.ts'
@@ -170,6 +170,8 @@ class Passage {
       const at = await lineNow(this.#ctx, this.#repo, this.#merge)
       if (at.state === 'foreign') return
       if (at.state === 'apart') return this.#hold(apart(this.#line.target, at.files))
+      const copies = await committedCopies(git, { ...this.#repo, path: this.#line.repo }, at.head, head_commit)
+      if (copies.length) return this.#tell('merge_stuck', { reason: copied(copies) })
       const { said, merge } = wanted
       const before = merge.state === 'checking' && merge.built_on === at.head ? merge.built : null
       const built = before
@@ -300,4 +302,8 @@ function scratchOf(target: string): string {
 
 function apart(target: string, files: string[]): string {
   return `${target} and its line both went on, and changed the same places: ${named(files.slice(0, MOST_FILES))}. Merge refs/signalbox/line/${target} into ${target}, resolve these files, commit, and let it go on with merge_retry.`
+}
+
+function copied(files: string[]): string {
+  return `It would land files that were only copied into the worktree: ${named(files.slice(0, 10))}. Remove them from its commits, and ask for review again.`
 }

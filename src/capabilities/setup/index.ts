@@ -33,6 +33,7 @@ export const setup = defineCapability({
 
 export { setupAttention } from './attention.ts'
 export { clean, cleanUpWork } from './cleanup.ts'
+export { committedCopies } from './committed.ts'
 export { makeReady } from './make.ts'
 export { withPackages } from './packages.ts'
 export { environmentOf, environmentOfWork, leaseOfWork, lineHolder, portsOf } from './ports.ts'

@@ -304,6 +304,29 @@ describe('files that git does not carry', () => {
     expect(await ground.app.owner.call('review_decide', { task_id: task.id, decision: 'approve' })).toMatchObject({ merged: true })
   })
 
+  test('[SU19] that a work has committed are neither handed in nor landed, and agents see no secret of theirs in what it changed', async () => {
+    const ground = await Ground.open({ files: ['.env*'] })
+    writeFileSync(join(ground.top, '.env'), 'API_KEY=1234-abcd-5678\n')
+    ground.commit(ground.top, '.gitignore', '.env*\n')
+    const work = await ground.begun()
+    writeFileSync(join(work.path, 'notes.txt'), 'it is 1234-abcd-5678\n')
+    ground.commit(work.path, '.gitignore', '# nothing\n')
+    const ask = ['review_request', { task_id: work.task.id, summary: 'x' }, { actFor: work.worker }] as const
+    expect(await ground.app.owner.refused(...ask)).toMatchObject({ code: 'CONFLICT', message: expect.stringMatching(/with: \.env\.$/) })
+    const seen = ['diff_get', { task_id: work.task.id }] as const
+    const { patch } = await ground.app.owner.call(...seen, { actFor: work.worker })
+    expect([patch.includes('it is [redacted]'), patch.includes('1234-abcd-5678')]).toEqual([true, false])
+    expect((await ground.app.owner.call(...seen)).patch).toContain('it is 1234-abcd-5678')
+    const read = { task_id: work.task.id, path: 'notes.txt' }
+    expect((await ground.app.owner.call('file_read', read, { actFor: work.worker })).content).toBe('it is [redacted]\n')
+    // Named only after it was handed in.
+    await ground.change({ files: [] })
+    await ground.handIn(work, 'x')
+    await ground.change({ files: ['.env'] })
+    expect(await ground.approve(work)).toMatchObject({ merged: false, message: expect.stringContaining('into the worktree: .env.') })
+    expect(ground.landed('main')).toEqual([])
+  })
+
   test('[SU8] a link in the person’s checkout is not followed: it could lead to what is hidden from agents', async () => {
     const ground = await Ground.open({ files: ['.env*', 'config/*'] })
     const hidden = join(ground.app.folder, 'hidden')
