@@ -69,7 +69,7 @@ async function isOver(ctx: ReactorContext, { id, command }: PreviewRow): Promise
 function howItEnded(command: string, { reason, code, signal, detail }: Exit, log: string) {
   if (reason === 'stopped') return { state: 'ended', reason: 'It was stopped.' }
   if (reason === 'wall_clock') return { state: 'ended', reason: 'Its time was over.' }
-  const how = reason === 'exited' ? `ended with ${code ?? signal}` : `could not go on: ${detail}`
+  const how = reason === 'exited' ? `ended with ${code ?? signal}` : `could not go on: ${detail.replace(/\.$/, '')}`
   return { state: 'failed', reason: `\`${command}\` ${how}.${lastLines(log)}`.slice(0, 4_000) }
 }
 

@@ -8,7 +8,8 @@ import '../../ports/packages.ts'
 const OF_PACKAGES = new Set(['node_modules', '.venv', 'venv'])
 /** What package managers leave beside them. */
 const BESIDE = new Set(['.pnp.cjs', '.pnp.loader.mjs', '.yarn'])
-const GB = 1_024 ** 3
+/** As sizes are shown. */
+export const GB = 1_000 ** 3
 export const KEEP_GB = 'setup.keep_gb'
 
 interface Checkout {
