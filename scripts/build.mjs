@@ -22,9 +22,9 @@ const ENTRIES = {
   'git-starter': 'src/adapters/git-cli/starter-main.ts',
   'scripted-agent': 'src/adapters/scripted/agent.ts',
 }
-// Native, or only loaded on PostgreSQL, or with threads of its own. All else goes into dist: half of a short command's life would be
-// spent looking for hundreds of small files (docs/decisions/0011).
-const STAY_OUTSIDE = ['@photostructure/sqlite', 'pg', 'graphile-worker', 'pino']
+// Native, or only loaded on PostgreSQL or for a repository that has a .signalbox.yaml, or with threads of its own. All else goes into dist:
+// half of a short command's life would be spent looking for hundreds of small files (docs/decisions/0011).
+const STAY_OUTSIDE = ['@photostructure/sqlite', 'pg', 'graphile-worker', 'pino', 'yaml']
 // Read and run at every start, and never asked for: zod's messages in fifty languages, and the check of an answer that a person gave to
 // the MCP server, which asks nobody here.
 const LEFT_OUT = [
@@ -79,6 +79,7 @@ try {
   console.error(error.message)
   process.exit(1)
 }
+requireNoRequire()
 writeFileSync(join(fresh, 'THIRD-PARTY.txt'), licences(Object.keys(built.metafile.inputs)))
 if (process.env.npm_lifecycle_event !== 'prepack') keepPreviousChunks()
 if (missing.length === 0) writeFileSync(join(fresh, basename(BUILD_STAMP)), fingerprint)
@@ -119,6 +120,16 @@ function keepPreviousChunks() {
     if (existsSync(to) || Date.now() - statSync(from).mtimeMs > CHUNK_KEPT_MS) continue
     copyFileSync(from, to)
   }
+}
+
+/** In a module nothing can be required: the first use of such a package would fail, in dist and nowhere else. */
+function requireNoRequire() {
+  for (const { imports } of Object.values(built.metafile.outputs))
+    for (const { path, kind } of imports)
+      if (kind === 'require-call') {
+        console.error(`build: a bundled package requires ${path}, which a module cannot; add the package to STAY_OUTSIDE`)
+        process.exit(1)
+      }
 }
 
 /** Their licences ask that their text goes wherever their code goes. */

@@ -132,7 +132,7 @@ const LOST: Exit['reason'][] = ['runner_lost', 'spool_failed', 'shutdown']
 function howItEnded(exit: Exit, limit: number): string {
   if (exit.reason === 'wall_clock') return `was not over after ${limit / MINUTE_MS} minutes`
   if (exit.reason === 'exited') return `ended with ${exit.code ?? exit.signal}`
-  return `could not go on: ${exit.detail}`
+  return `could not go on: ${exit.detail.replace(/\.$/, '')}`
 }
 
 export interface Log {

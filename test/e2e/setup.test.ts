@@ -94,6 +94,21 @@ describe('a project with packages', () => {
   })
 })
 
+describe('a proposal', () => {
+  test('[SU15] is read by the daemon as it is built, and says which line of the file is wrong', async () => {
+    const config = (text: string) => (repo: string) => write(repo, { '.signalbox.yaml': text, 'package-lock.json': '{}' })
+    const proposed = async (text: string) => {
+      const site = await Site.open(config(text))
+      return (await site.daemon.call('repo_propose', { repo_id: site.handle })).proposed
+    }
+    expect(await proposed('checks: npm test\nsetup: npm ci --ignore-scripts\n')).toMatchObject({
+      setup: 'npm ci --ignore-scripts',
+      problem: null,
+    })
+    expect(await proposed('setup: npm ci\nsettup: x\n')).toMatchObject({ problem: expect.stringContaining('.signalbox.yaml, line 2') })
+  })
+})
+
 describe('a setup', () => {
   test('[SU3] that asks for input, hangs, or fills what it may use starts nobody and says why', async () => {
     const site = await Site.open(shop)

@@ -1,4 +1,5 @@
 import { execFileSync, spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import {
   chmodSync,
   existsSync,
@@ -1088,6 +1089,19 @@ describe('a scratch checkout', () => {
           ground.in(path, 'update-index', flag, name)
           writeFileSync(join(path, name), 'left by a check')
         }
+      },
+      // An index that says of another file's time and size that it is the committed one: git then looks no further.
+      (admin) => {
+        const committed = ground.in(path, 'rev-parse', 'HEAD:a.txt')
+        writeFileSync(join(path, 'a.txt'), 'left by a check')
+        old(join(path, 'a.txt'))
+        ground.in(path, 'add', 'a.txt')
+        const index = readFileSync(join(admin, 'index'))
+        const at = index.indexOf(Buffer.from(ground.in(path, 'hash-object', 'a.txt'), 'hex'))
+        index.set(Buffer.from(committed, 'hex'), at)
+        index.set(createHash('sha1').update(index.subarray(0, -20)).digest(), index.length - 20)
+        writeFileSync(join(admin, 'index'), index)
+        expect(ground.in(path, 'status', '--porcelain')).toBe('')
       },
       () => rmSync(join(path, '.git')),
       () => {

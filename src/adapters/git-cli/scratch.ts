@@ -1,5 +1,5 @@
-import { chmod, lstat, mkdir } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { chmod, lstat, mkdir, rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { addWorktree, foreign, freePlace, outOfTheWay } from './place.ts'
 import { canonical, find } from './repo.ts'
 import { LONG_MS, type Repo } from './run.ts'
@@ -31,11 +31,13 @@ export async function scratch(it: Scratch, commit: string): Promise<void> {
 async function checkedOut({ repo, path, lockWaitMs }: Scratch, admin: string | undefined, commit: string): Promise<boolean> {
   if (!admin) return false
   await freePlace(repo, { path }, admin, lockWaitMs)
+  // A check can write one that says of its own files that they are the committed ones, and have the checks of all later works pass.
+  await rm(join(admin, 'index'), { recursive: true, force: true })
   const at = await repo.checkout(path, admin)
   // Not by a reset: a check may have checked out a branch, which would be moved.
   await at.git(['checkout', '--quiet', '--force', '--detach', commit], { checkout: true, timeoutMs: LONG_MS })
   await at.git(['clean', '--quiet', '-ffdx'], { timeoutMs: LONG_MS })
-  // What git was told to skip stays as the check left it: it could have the checks of all later works pass.
+  // What git was told to skip, by the configuration of the checkout, stays as the check left it.
   const listed = (await at.git(['ls-files', '-t', '-z'])).toString('latin1').split('\0')
   return !listed.some((line) => line.startsWith('S '))
 }

@@ -9,12 +9,14 @@ import type { CommittedFile, Keys } from '../../ports/packages.ts'
  * Commands that install packages and do nothing else, so that their result may stand in their place. Whatever else a setup does, such as
  * making a database, has to happen for every checkout.
  */
-const OF_NPM = [/^npm (ci|install|i)( --?[\w-]+(=\S+)?)*$/, /^(pnpm|yarn|bun) (install|i)( --?[\w-]+(=\S+)?)*$/]
+const FLAG = '--?[\\w-]+(=[\\w@%+:,./-]+)?'
+const commandOf = (words: string) => new RegExp(`^${words}$`)
+const OF_NPM = [commandOf(`npm (ci|install|i)( ${FLAG})*`), commandOf(`(pnpm|yarn|bun) (install|i)( ${FLAG})*`)]
 const OF_PYTHON = [
-  /^uv sync( --?[\w-]+(=\S+)?)*$/,
-  /^(POETRY_VIRTUALENVS_IN_PROJECT=true )?poetry install( --?[\w-]+(=\S+)?)*$/,
-  /^python3? -m venv \.?venv$/,
-  /^\.?venv\/bin\/pip install( --?[\w-]+(=\S+)?| \S+\.(txt|whl))*$/,
+  commandOf(`uv sync( ${FLAG})*`),
+  commandOf(`(POETRY_VIRTUALENVS_IN_PROJECT=true )?poetry install( ${FLAG})*`),
+  commandOf('python3? -m venv \\.?venv'),
+  commandOf(`\\.?venv/bin/pip install( ${FLAG}| [\\w@+:,./*-]+\\.(txt|whl))*`),
 ]
 /** A file of the repository there is part of what is installed, or would be overwritten by it. */
 const HOLDS_PACKAGES = /(^|\/)(node_modules|\.?venv)\//

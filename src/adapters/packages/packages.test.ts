@@ -14,7 +14,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { CommittedFile } from '../../ports/packages.ts'
 import { createPackages } from './index.ts'
 
@@ -103,6 +103,10 @@ describe('the key', () => {
       'npm run build',
       'npm ci --prefix `id`',
       'npm ci > log',
+      'npm ci --prefix=web;createdb shop',
+      'npm ci --loglevel=$(createdb)',
+      '.venv/bin/pip install -r $(id).txt',
+      '.venv/bin/pip install x;y.txt',
       'make deps',
     ])
       expect(await ground.key(command)).toBeUndefined()
@@ -141,10 +145,25 @@ describe('what is kept', () => {
     expect(readdirSync(join(next, 'node_modules'))).toEqual(['a'])
   })
 
+  test('[SU9] is there as a whole or not at all: of a copy that was cut off nothing is left in the checkout', async () => {
+    const ground = new Ground()
+    const key = (await ground.key()) as string
+    await ground.packages.keep(key, ground.checkout('made', { '.venv/lib/a.py': 'a' }), ['.venv'])
+    const cp = ground.checkout('bin', { cp: '#!/bin/sh\nPATH=/usr/bin:/bin cp "$@"; exit 1\n' })
+    chmodSync(join(cp, 'cp'), 0o755)
+    vi.stubEnv('PATH', `${cp}:${process.env.PATH}`)
+    onTestFinished(() => void vi.unstubAllEnvs())
+    const next = ground.checkout('next')
+    await expect(ground.packages.give(key, next)).rejects.toThrow('cp ')
+    expect([readdirSync(next), readdirSync(join(ground.folder, 'kept'))]).toEqual([[], [key]])
+  })
+
   test('[SU12] names the folder that it is in: programs, and links', async () => {
     const ground = new Ground()
     const key = (await ground.key()) as string
     const made = ground.checkout('made', { '.venv/bin/tool': '', '.venv/lib/blob.bin': '' })
+    const latin = (path: string) => Buffer.from(`# caf\xe9 ${path}\n`, 'latin1')
+    writeFileSync(join(made, '.venv/lib/latin.py'), latin(made))
     writeFileSync(join(made, '.venv/bin/tool'), `#!${made}/.venv/bin/python3\n`)
     chmodSync(join(made, '.venv/bin/tool'), 0o755)
     writeFileSync(join(made, '.venv/lib/blob.bin'), Buffer.concat([Buffer.from([0, 1, 2]), Buffer.from(made)]))
@@ -156,6 +175,7 @@ describe('what is kept', () => {
     await ground.packages.give(key, next)
     expect(readFileSync(join(next, '.venv/bin/tool'), 'utf8')).toBe(`#!${next}/.venv/bin/python3\n`)
     expect(lstatSync(join(next, '.venv/bin/tool')).mode & 0o777).toBe(0o755)
+    expect(readFileSync(join(next, '.venv/lib/latin.py'))).toEqual(latin(next))
     expect([readlinkSync(join(next, '.venv/lib64')), readlinkSync(join(next, '.venv/bin/env'))]).toEqual([
       `${next}/.venv/lib`,
       '/usr/bin/env',

@@ -3,9 +3,9 @@ import { z } from 'zod'
 import { defineEffect, type EffectContext } from '../../kernel/effect.ts'
 import type { TypedTool } from '../../kernel/tool.ts'
 import { type Build, GitRefusal, type LineOf, type MergeMethod } from '../../ports/git.ts'
-import { type Belonging, confirming, projectStore, proposalAt, type RepoRow, repoView, stillProposed } from '../project/index.ts'
+import { type Belonging, confirming, listed, projectStore, proposalAt, type RepoRow, repoView, stillProposed } from '../project/index.ts'
 import { reviewStore } from '../review/index.ts'
-import { environmentOf, lineHolder } from '../setup/index.ts'
+import { committedCopies, environmentOf, lineHolder } from '../setup/index.ts'
 import { handleOf, taskStore } from '../task/index.ts'
 import { madeElsewhere, workOf } from '../work/index.ts'
 import { type Commands, endChecks, runChecks, type Verdict } from './checks.ts'
@@ -180,6 +180,8 @@ class Passage {
       const at = await lineNow(this.#ctx, this.#repo, this.#merge)
       if (at.state === 'foreign') return
       if (at.state === 'apart') return this.#hold(apart(this.#line.target, at.files))
+      const copies = await committedCopies(git, { ...this.#repo, path: this.#line.repo }, at.head, head_commit)
+      if (copies.length) return this.#tell(stuck, { reason: copied(copies) })
       const { said, merge } = wanted
       const before = merge.state === 'checking' && merge.built_on === at.head ? merge.built : null
       const built = before
@@ -243,15 +245,15 @@ class Passage {
   async #whyHeld(alone: Verdict, base: string, setup: string | null): Promise<string> {
     const { target, repo: path } = this.#line
     const { handle } = this.#repo
-    const thenGoOn = `then let the line go on: ${goOn(handle, target)}`
+    const thenGoOn = `then let the line go on:\n${goOn(handle, target)}`
     if (alone.notReady)
-      return `A fresh checkout of ${target} cannot be set up. ${alone.reason}\nMend it or the setup of ${handle}, ${thenGoOn}`
+      return `A fresh checkout of ${target} cannot be set up. ${alone.reason}\nCorrect ${target} or the setup of ${handle}, ${thenGoOn}`
     const repo = await projectStore(this.#ctx.view).repo(this.#repo.id)
     const proposed = repo && stillProposed(await proposalAt(this.#ctx.ports.git, path, base), repoView(repo))
     const command = setup === null && proposed?.setup ? confirming(handle, proposed) : undefined
     const mend = command
-      ? `A fresh checkout has nothing that git does not carry, and ${handle} has no setup. By ${proposed?.because.join(' and ')}, this sets it up: ${command}, ${thenGoOn}`
-      : `Mend ${target}, ${thenGoOn}`
+      ? `A fresh checkout has only what git carries, and ${handle} has no setup. Suggested by ${listed(proposed?.because ?? [])}:\n${command}\nRun it, ${thenGoOn}`
+      : `Correct ${target}, ${thenGoOn}`
     return `${target} itself fails its checks, without any of the queued work: ${alone.reason} ${mend}`
   }
 
@@ -312,4 +314,8 @@ function scratchOf(target: string): string {
 
 function apart(target: string, files: string[]): string {
   return `${target} and its line both went on, and changed the same places: ${named(files.slice(0, MOST_FILES))}. Merge refs/signalbox/line/${target} into ${target}, resolve these files, commit, and let it go on with merge_retry.`
+}
+
+function copied(files: string[]): string {
+  return `It would land files that were only copied into the worktree: ${named(files.slice(0, 10))}. Remove them from its commits, and ask for review again.`
 }

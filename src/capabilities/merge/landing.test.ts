@@ -53,7 +53,7 @@ describe('what lands', () => {
     const again = { task_id: work.task.id, decision: 'approve' }
     expect(await at.app.owner.call('review_decide', again)).toMatchObject({
       status: 'pending',
-      message: expect.stringMatching(/merge_retry --repo-id \S+ --target main$/),
+      message: expect.stringMatching(/signalbox merge retry --repo-id \S+ --target main$/),
     })
     expect(await at.task(work)).toMatchObject({ status: 'REVIEW', attention: 'human' })
     expect((await at.app.owner.call('mail_inbox')).letters[0]).toMatchObject({ subject: 'Nothing lands on main', from_id: 'system' })

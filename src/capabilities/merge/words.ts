@@ -17,7 +17,7 @@ export function sentence(text: string): string {
 
 /** What lets a line go on that is held. */
 export function goOn(repo: string, target: string): string {
-  return `merge_retry --repo-id ${repo} --target ${target}`
+  return `signalbox merge retry --repo-id ${repo} --target ${target}`
 }
 
 const MOST_LINES = 40

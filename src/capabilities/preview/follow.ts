@@ -70,7 +70,7 @@ async function isOver(ctx: ReactorContext, { id, command }: PreviewRow): Promise
 function howItEnded(command: string, { reason, code, signal, detail }: Exit, log: string) {
   if (reason === 'stopped') return { state: 'ended' as const, reason: 'It was stopped.' }
   if (reason === 'wall_clock') return { state: 'ended' as const, reason: 'Its time was over.' }
-  const how = reason === 'exited' ? `ended with ${code ?? signal}` : `could not go on: ${detail}`
+  const how = reason === 'exited' ? `ended with ${code ?? signal}` : `could not go on: ${detail.replace(/\.$/, '')}`
   return { state: 'failed' as const, reason: `\`${command}\` ${how}.${lastLines(log)}`.slice(0, 4_000) }
 }
 

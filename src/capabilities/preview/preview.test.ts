@@ -205,8 +205,8 @@ describe('a preview', () => {
     ground.listeners.open.add(20_000)
     await ground.is(work, 'ready')
     expect(ground.previews).toEqual([id])
-    await ground.app.reopen(() => ground.runner.exit(id, null, { reason: 'runner_lost', detail: 'killed' }))
-    expect((await ground.is(work, 'failed')).reason).toContain('could not go on: killed')
+    await ground.app.reopen(() => ground.runner.exit(id, null, { reason: 'runner_lost', detail: 'It was killed.' }))
+    expect((await ground.is(work, 'failed')).reason).toMatch(/could not go on: It was killed\.(?!\.)/)
   })
 
   test('[PV4] whose process is not there any more is told as failed', async () => {

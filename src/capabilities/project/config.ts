@@ -8,7 +8,10 @@ export const CONFIG = '.signalbox.yaml'
 export const MOST_BYTES = 64 * 1_024
 
 /** A person is shown it before it holds: no character that hides or reorders others. */
-const Command = text(2_000).regex(/^[^\p{C}\u2028\u2029]+$/u, 'must be one line of visible characters')
+const Command = text(2_000)
+  .regex(/^[^\p{C}\u2028\u2029]+$/u, 'must be one line of visible characters')
+  // As an argument of the CLI the word takes a command away.
+  .refine((command) => command !== 'null', 'is the text "null"; write null without quotes')
 
 export const Needs = z.strictObject({
   checks: Command.nullable(),

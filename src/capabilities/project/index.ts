@@ -34,7 +34,7 @@ export const project = defineCapability({
 
 export { type Belonging, belongings, type Owner } from './belongings.ts'
 export { currentProject } from './current.ts'
-export { confirming, proposalAt, stillProposed } from './propose.ts'
+export { confirming, listed, proposalAt, stillProposed } from './propose.ts'
 export { ProjectView, projectView, RepoView, repoAdded, repoMoved, repoSynced, repoUpdated, repoView } from './schema.ts'
 export { projectStore, type RepoRow } from './store.ts'
 export { noProject } from './tools.ts'

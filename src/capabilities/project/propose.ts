@@ -39,8 +39,13 @@ const ENV_FILES = ['.env', '.env.*']
 
 export type Proposal = z.output<typeof ProposalView>
 
+interface Found extends Omit<Proposal, 'because'> {
+  /** The files that suggest it, for each. */
+  because: Record<keyof Needs, string[]>
+}
+
 /** What a fresh checkout of this commit seems to need. It holds only when a person says so. */
-export async function proposalAt(git: Pick<Git, 'topOf' | 'textOf' | 'ignoredIn'>, repo: string, commit: string): Promise<Proposal> {
+export async function proposalAt(git: Pick<Git, 'topOf' | 'textOf' | 'ignoredIn'>, repo: string, commit: string): Promise<Found> {
   const names = new Set(await git.topOf(repo, commit))
   const config = names.has(CONFIG) ? await readConfig(await git.textOf(repo, commit, CONFIG, MOST_BYTES)) : { needs: {}, problem: null }
   const found = BY_FILE.map((group) => group.find(([file]) => names.has(file))).filter((one) => one !== undefined)
@@ -49,34 +54,45 @@ export async function proposalAt(git: Pick<Git, 'topOf' | 'textOf' | 'ignoredIn'
   const commandOf = (command: string) => (command === YARN && !names.has('.yarnrc.yml') ? OLD_YARN : command)
   const setup = found.map(([, command]) => commandOf(command)).join(' && ') || null
   const { needs, problem } = config
-  const because = [
-    ...(Object.keys(needs).length ? [CONFIG] : []),
-    ...(needs.setup === undefined ? found.map(([file]) => file) : []),
-    ...(needs.files === undefined ? files : []),
-  ]
-  return { ...NOTHING, setup, files, ...needs, because, problem }
+  const byFiles: Partial<Found['because']> = { setup: found.map(([file]) => file), files }
+  const whyOf = (name: keyof Needs) => [name, needs[name] === undefined ? (byFiles[name] ?? []) : [CONFIG]]
+  return { ...NOTHING, setup, files, ...needs, because: Object.fromEntries(NEEDS.map(whyOf)), problem }
 }
 
 const NOTHING = { checks: null, cleanup: null, dev: null, check_files: [] }
 
 /** Without what the registration says already; null when nothing is left. */
-export function stillProposed(proposal: Proposal, said: Needs): Proposal | null {
-  const isOpen = (name: keyof Needs) => isSaid(proposal[name]) && !isSaid(said[name])
-  const left = { ...proposal }
-  for (const name of NEEDS.filter((one) => !isOpen(one))) Object.assign(left, { [name]: Array.isArray(left[name]) ? [] : null })
-  return NEEDS.some(isOpen) || proposal.problem ? left : null
+export function stillProposed({ because, ...found }: Found, said: Needs): Proposal | null {
+  const open = NEEDS.filter((name) => isSaid(found[name]) && !isSaid(said[name]))
+  const left = { ...found, because: [...new Set(open.flatMap((name) => because[name]))] }
+  for (const name of NEEDS.filter((one) => !open.includes(one))) Object.assign(left, { [name]: Array.isArray(left[name]) ? [] : null })
+  return open.length || found.problem ? left : null
 }
 
 function isSaid(value: string | string[] | null): boolean {
   return value !== null && value.length > 0
 }
 
-/** What a person types to make it hold. Undefined when there is nothing to confirm. */
+/** What a person pastes to make it hold. Undefined when there is nothing to confirm. */
 export function confirming(handle: string, proposal: Proposal): string | undefined {
   const flags = NEEDS.flatMap((name) => {
     const value = proposal[name]
-    const words = Array.isArray(value) ? value.join(',') : value
-    return words ? [`--${name.replaceAll('_', '-')} ${shellWord(words)}`] : []
+    const text = Array.isArray(value) ? listOf(value) : value
+    return text ? [flagOf(name.replaceAll('_', '-'), text)] : []
   })
   return flags.length ? ['signalbox repo update', handle, ...flags].join(' ') : undefined
+}
+
+function listOf(patterns: string[]): string {
+  return patterns.some((pattern) => /^\[|,/.test(pattern)) ? JSON.stringify(patterns) : patterns.join(',')
+}
+
+/** As text: `@name` would be what is in a file, and a branch could have any file of the person's read. */
+function flagOf(name: string, text: string): string {
+  return text.startsWith('-') ? shellWord(`--${name}=${text}`) : `--${name} ${shellWord(text.replace(/^@/, '@@'))}`
+}
+
+/** `a, b and c` */
+export function listed(words: string[]): string {
+  return words.length > 1 ? `${words.slice(0, -1).join(', ')} and ${words.at(-1)}` : words.join()
 }

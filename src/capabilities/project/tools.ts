@@ -7,7 +7,7 @@ import type { RepoFacts } from '../../ports/git.ts'
 import { slug, uniqueHandle } from '../handle.ts'
 import { ProjectId, RepoId } from '../ids.ts'
 import { currentProject } from './current.ts'
-import { confirming, type Proposal, proposalAt, stillProposed } from './propose.ts'
+import { confirming, listed, type Proposal, proposalAt, stillProposed } from './propose.ts'
 import { ProjectView, ProposalView, projectCreated, projectView, RepoView, repoAdded, repoView } from './schema.ts'
 import { projectStore } from './store.ts'
 import { alreadyThere, Branch, gone, noBranch, noWorkTree, Patterns, RepoPath } from './words.ts'
@@ -111,7 +111,7 @@ export const addRepo = defineTool({
     if (!facts?.head) return noWorkTree(path)
     return { ...facts, proposal: await proposalAt(ctx.ports.git, facts.top, facts.head) }
   },
-  async run(ctx, input, { proposal, ...facts }: RepoFacts & { proposal: Proposal }) {
+  async run(ctx, input, { proposal, ...facts }: RepoFacts & { proposal: Awaited<ReturnType<typeof proposalAt>> }) {
     const store = projectStore(ctx.tx)
     const project = input.project_id ?? (await currentProject(ctx.tx, ctx.principal))
     if (!project) return noProject()
@@ -153,9 +153,8 @@ export const addRepo = defineTool({
 function addedAs(handle: string, proposed: Proposal | null): string {
   const command = proposed && confirming(handle, proposed)
   return [
-    `${handle} is registered.`,
-    command && `A fresh checkout has nothing that git does not carry. By ${proposed.because.join(' and ')}, this sets it up: ${command}`,
-    proposed?.problem,
+    [`${handle} is registered.`, proposed?.problem].filter(Boolean).join(' '),
+    command && `A fresh checkout has only what git carries. Suggested by ${listed(proposed.because)}:\n${command}`,
   ]
     .filter(Boolean)
     .join(' ')
@@ -177,8 +176,8 @@ export const propose = defineTool({
     if (!row || !facts?.head) return gone(row ?? { handle: repo_id, path: 'its path' })
     const proposed = stillProposed(await proposalAt(ctx.ports.git, facts.top, facts.head), repoView(row))
     const command = proposed && confirming(row.handle, proposed)
-    const needs = command ? `By ${proposed.because.join(' and ')}, this sets up a fresh checkout: ${command}` : 'Nothing more is proposed.'
-    return { proposed, message: [needs, proposed?.problem].filter(Boolean).join(' ') }
+    const needs = command ? `Suggested by ${listed(proposed.because)}:\n${command}` : 'Nothing more is proposed.'
+    return { proposed, message: [proposed?.problem, needs].filter(Boolean).join(' ') }
   },
 })
 

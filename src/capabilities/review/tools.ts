@@ -4,8 +4,10 @@ import { iso, isoOrNull } from '../../kernel/schema.ts'
 import { defineTool, type LookContext, type RunContext, type WatchContext } from '../../kernel/tool.ts'
 import { fromJson } from '../../kernel/unreadable.ts'
 import { TaskId } from '../ids.ts'
+import { projectStore } from '../project/index.ts'
+import { committedCopies } from '../setup/index.ts'
 import { about, Body, handleOf, isDuty, requireTask, type TaskRow, transition } from '../task/index.ts'
-import { placeOf, workOf } from '../work/index.ts'
+import { placeOf, type WorkRow, workOf } from '../work/index.ts'
 import { keepCommit } from './keep.ts'
 import { limitOf, overLimit } from './limit.ts'
 import { openPr } from './pull-requests.ts'
@@ -48,7 +50,8 @@ export const request = defineTool({
     if (reader instanceof Refusal) return reader
     const id = task_id ?? ctx.principal.scope.task
     const seen = id ? await seenOf(ctx, id) : undefined
-    return (leave_uncommitted ? undefined : uncommitted(seen?.dirty ?? 0, '; or say leave_uncommitted')) ?? { head: seen?.head ?? null }
+    const left = leave_uncommitted ? undefined : uncommitted(seen?.dirty ?? 0, '; or say leave_uncommitted')
+    return left ?? (seen && (await withCopies(ctx, seen))) ?? { head: seen?.head ?? null }
   },
   async run(ctx: RunContext, input: z.output<typeof Requested>, seen?: { head: string | null }) {
     const id = input.task_id ?? ctx.principal.scope.task
@@ -113,8 +116,25 @@ export function uncommitted(dirty: number, otherwise = ''): Refusal | undefined 
   })
 }
 
+interface Seen {
+  dirty: number
+  head: string | null
+  work: WorkRow
+}
+
+/** They were copied for whoever works there, and would be on the target for everybody. */
+async function withCopies(ctx: LookContext, { head, work }: Seen): Promise<Refusal | undefined> {
+  const repo = await projectStore(ctx.view).repo(work.repo_id)
+  if (!repo || !head || !work.base_commit) return undefined
+  const files = await committedCopies(ctx.ports.git, repo, work.base_commit, head).catch(() => [])
+  if (files.length === 0) return undefined
+  return refuse('CONFLICT', `Your commits contain files that were only copied for you to work with: ${files.slice(0, 10).join(', ')}.`, {
+    hint: 'Have .gitignore name them again, remove them with git rm --cached, amend or squash the commits that added them, then ask again.',
+  })
+}
+
 /** Of the caller's own work; whether another's may be handed in is decided later. */
-async function seenOf(ctx: LookContext, ref: string): Promise<{ dirty: number; head: string | null } | undefined> {
+async function seenOf(ctx: LookContext, ref: string): Promise<Seen | undefined> {
   const task = await requireTask(ctx, ref)
   if (ctx.principal.kind === 'agent' && ctx.principal.scope.task !== task.id) return undefined
   const work = await workOf(ctx.view, task.id)
@@ -122,7 +142,7 @@ async function seenOf(ctx: LookContext, ref: string): Promise<{ dirty: number; h
   const from = work.base_commit
   // A repository that is away keeps nobody from handing in.
   return placeOf(ctx, work)
-    .then((place) => place && ctx.ports.git.state(place, from))
+    .then(async (place) => place && { ...(await ctx.ports.git.state(place, from)), work })
     .catch(() => undefined)
 }
 

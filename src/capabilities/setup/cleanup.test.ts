@@ -146,6 +146,12 @@ describe('what a setup prints', () => {
 })
 
 describe('secrets in copied files', () => {
+  test('[SU18] are found in a file of a single line without holding up the daemon', () => {
+    const before = performance.now()
+    for (const part of ['a', 'a.', 'a:', '"a":', 'a://', 'a\\n']) secretsIn(part.repeat((256 * 1_024) / part.length))
+    expect(performance.now() - before).toBeLessThan(5_000)
+  })
+
   const SECRET = 'hunter2-hunter2'
 
   test('[SU18] stand in no log, no transcript and no audit, also of a daemon that was started later', async () => {
@@ -174,6 +180,20 @@ describe('secrets in copied files', () => {
     ['DATABASE_URL=postgres://me:pass%40word@localhost:5432/shop', ['pass%40word', 'pass@word']],
     ['  "clientSecret": "0123456789",', ['0123456789']],
     ['SESSION=9f86d081884c7d659a2feaa0c55ad015', ['9f86d081884c7d659a2feaa0c55ad015']],
+    ['API_KEY=abcdefgh # for tests', ['abcdefgh']],
+    ['API_KEY="abcdefgh" # for tests', ['abcdefgh']],
+    [
+      '{"api_key":"abcdefgh","password":"with \\"quotes\\"","url":"https://me:12345678@localhost"}',
+      ['12345678', 'abcdefgh', 'with \\"quotes\\"', 'with "quotes"'],
+    ],
+    ['{ user: me, password: 12345678, host: localhost }', ['12345678, host: localhost }', '12345678']],
+    ['//registry.test/:_authToken=abcdefgh', ['abcdefgh']],
+    ['KEY="-----BEGIN KEY-----\\nMIIEvQIBADANBgkqhkiG9w0BAQ==\\n-----END KEY-----"', ['MIIEvQIBADANBgkqhkiG9w0BAQ==']],
+    ['MIIEvQIBADANBgkqhkiG9w0BAQEFAASC', ['MIIEvQIBADANBgkqhkiG9w0BAQEFAASC']],
+    ['# API_KEY=abcdefgh', ['abcdefgh']],
+    ['# The token: ask the one who made it', []],
+    ['CACHE=/var/lib/web-shop2/cache/of/packages', []],
+    ['FEATURE_FLAGS_OF_VERSION_2_ENABLED=true', []],
     ['NODE_ENV=development', []],
     ['HOST=http://localhost:3000/some/path/that/is/long', []],
     ['PASSWORD=short', []],

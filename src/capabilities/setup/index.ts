@@ -43,6 +43,7 @@ export const setup = defineCapability({
 })
 
 export { clean } from './cleanup.ts'
+export { committedCopies } from './committed.ts'
 export { makeReady, setupStops } from './make.ts'
 export { withPackages } from './packages.ts'
 export { environmentOf, environmentOfWork, leaseOfWork, lineHolder, portsOf } from './ports.ts'

@@ -6,7 +6,8 @@ import '../../ports/packages.ts'
 
 /** Folders that hold packages and nothing else, what package managers leave beside them, and the hooks that husky makes. */
 const KEPT_PATHS = ['node_modules', '.venv', 'venv', '.pnp.cjs', '.pnp.loader.mjs', '.yarn', '.husky/_']
-const GB = 1_024 ** 3
+/** As sizes are shown. */
+export const GB = 1_000 ** 3
 export const KEEP_GB = 'setup.keep_gb'
 
 interface Checkout {

@@ -1,7 +1,11 @@
+import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { EFFECT_TIMES } from '../../kernel/effect.ts'
+import type { Tool } from '../../kernel/tool.ts'
+import { parseFlags } from '../../surfaces/cli/flags.ts'
+import { named } from '../../surfaces/cli/names.ts'
 import { openTestApp } from '../../testing/app.ts'
 import { FakeListeners } from '../../testing/fakes/listeners.ts'
 import { depend, INSTALL, pack } from '../../testing/packages.ts'
@@ -113,7 +117,7 @@ describe('what is proposed', () => {
       dev: 'npm run dev',
       files,
       check_files: [],
-      because: ['.signalbox.yaml', 'pnpm-lock.yaml', ...files],
+      because: ['pnpm-lock.yaml', '.signalbox.yaml', ...files],
       problem: null,
     })
     expect(added.message).toContain(
@@ -121,7 +125,12 @@ describe('what is proposed', () => {
     )
     expect(added.repo).toMatchObject({ setup: null, cleanup: null, dev: null, files: [] })
     await ground.app.owner.call('repo_update', { repo_id: 'shop', setup, cleanup: 'true', dev: 'npm run dev' })
-    expect((await ground.app.owner.call('repo_propose', { repo_id: 'shop' })).proposed).toMatchObject({ setup: null, dev: null, files })
+    expect((await ground.app.owner.call('repo_propose', { repo_id: 'shop' })).proposed).toMatchObject({
+      setup: null,
+      dev: null,
+      files,
+      because: files,
+    })
     await ground.app.owner.call('repo_update', { repo_id: 'shop', files })
     expect(await ground.app.owner.call('repo_propose', { repo_id: 'shop' })).toEqual({
       proposed: null,
@@ -129,7 +138,18 @@ describe('what is proposed', () => {
     })
   })
 
+  test('[SU1] is shown as a command that means what it says: no file of the person is read, whatever a branch proposes', async () => {
+    const ground = await Ground.open()
+    const says = { setup: '@/etc/hostname', cleanup: '--setup', dev: '-', checks: '@@x', files: ['@.env', '[a]', 'b,c'] }
+    ground.commit(ground.top, '.signalbox.yaml', JSON.stringify(says))
+    const { message } = await ground.app.owner.call('repo_propose', { repo_id: ground.repo })
+    const words = execFileSync('sh', ['-c', `for word in ${message.split('\n').at(-1)}; do printf '%s\\0' "$word"; done`]).toString()
+    const { input } = await parseFlags(named('repo_update') as Tool, words.split('\0').slice(4, -1), async () => 'stdin')
+    expect(input).toMatchObject(says)
+  })
+
   test.each([
+    ['setup: "null"', 'line 1: setup: is the text "null"; write null without quotes.'],
     ['setup: [npm, ci]', 'line 1: setup: '],
     ['checks: npm test\nsetp: npm ci', 'line 2: "setp" is not known. Known: checks, setup, cleanup, dev, files, check_files.'],
     ['checks: npm test\nsetup: "npm ci', 'line 2: '],
@@ -177,7 +197,7 @@ describe('the setup of a worktree', () => {
     expect(ground.runner.living).toEqual([])
   })
 
-  test('[SU19] gets the variables that the setting names, and so does a cleanup; agents and checks do not', async () => {
+  test('[SU20] gets the variables that the setting names, and so does a cleanup; agents and checks do not', async () => {
     const ground = await Ground.open({ setup: 'true', cleanup: 'true', checks: 'true' })
     const work = await ground.handedIn('one.txt')
     expect(await ground.approve(work)).toMatchObject({ merged: true })
@@ -281,7 +301,7 @@ describe('the setup of a checkout for checks', () => {
     const work = await ground.handedIn('one.txt')
     await ground.approve(work)
     expect((await ground.line()).held).toContain(
-      "A fresh checkout has nothing that git does not carry, and web has no setup. By package-lock.json, this sets it up: signalbox repo update web --setup 'npm ci', then let the line go on:",
+      "A fresh checkout has only what git carries, and web has no setup. Suggested by package-lock.json:\nsignalbox repo update web --setup 'npm ci'\nRun it, then let the line go on:\nsignalbox merge retry --repo-id web --target main",
     )
   })
 })
@@ -308,6 +328,29 @@ describe('files that git does not carry', () => {
     const { assignee_id } = (await ground.app.owner.call('task_get', { task_id: task.id })).task
     await ground.app.owner.call('review_request', { task_id: task.id, summary: 'done' }, { actFor: assignee_id })
     expect(await ground.app.owner.call('review_decide', { task_id: task.id, decision: 'approve' })).toMatchObject({ merged: true })
+  })
+
+  test('[SU19] that a work has committed are neither handed in nor landed, and agents see no secret of theirs in what it changed', async () => {
+    const ground = await Ground.open({ files: ['.env*'] })
+    writeFileSync(join(ground.top, '.env'), 'API_KEY=1234-abcd-5678\n')
+    ground.commit(ground.top, '.gitignore', '.env*\n')
+    const work = await ground.begun()
+    writeFileSync(join(work.path, 'notes.txt'), 'it is 1234-abcd-5678\n')
+    ground.commit(work.path, '.gitignore', '# nothing\n')
+    const ask = ['review_request', { task_id: work.task.id, summary: 'x' }, { actFor: work.worker }] as const
+    expect(await ground.app.owner.refused(...ask)).toMatchObject({ code: 'CONFLICT', message: expect.stringMatching(/with: \.env\.$/) })
+    const seen = ['diff_get', { task_id: work.task.id }] as const
+    const { patch } = await ground.app.owner.call(...seen, { actFor: work.worker })
+    expect([patch.includes('it is [redacted]'), patch.includes('1234-abcd-5678')]).toEqual([true, false])
+    expect((await ground.app.owner.call(...seen)).patch).toContain('it is 1234-abcd-5678')
+    const read = { task_id: work.task.id, path: 'notes.txt' }
+    expect((await ground.app.owner.call('file_read', read, { actFor: work.worker })).content).toBe('it is [redacted]\n')
+    // Named only after it was handed in.
+    await ground.change({ files: [] })
+    await ground.handIn(work, 'x')
+    await ground.change({ files: ['.env'] })
+    expect(await ground.approve(work)).toMatchObject({ merged: false, message: expect.stringContaining('into the worktree: .env.') })
+    expect(ground.landed('main')).toEqual([])
   })
 
   test('[SU8] a link in the person’s checkout is not followed: it could lead to what is hidden from agents', async () => {
@@ -453,7 +496,7 @@ describe('kept packages', () => {
     const ground = await shop()
     await begun(ground)
     const kept = await ground.app.owner.call('setup_kept', {})
-    expect(kept).toMatchObject({ kept: [{ command: INSTALL, size_bytes: expect.any(Number) }], limit_bytes: 10 * 1_024 ** 3 })
+    expect(kept).toMatchObject({ kept: [{ command: INSTALL, size_bytes: expect.any(Number) }], limit_bytes: 10_000_000_000 })
     expect(kept.total_bytes).toBeGreaterThan(0)
     const worker = await ground.app.agent('worker')
     expect(await worker.refused('setup_forget')).toMatchObject({ code: 'PERMISSION_DENIED' })

@@ -8,7 +8,7 @@ import { projectStore } from '../project/index.ts'
 import { handleOf, taskStore } from '../task/index.ts'
 import { workStore } from '../work/index.ts'
 import { makeSetup, queueOf } from './make.ts'
-import { forgetKept, KEEP_GB } from './packages.ts'
+import { forgetKept, GB, KEEP_GB } from './packages.ts'
 import { KEPT, setupCleaned, setupEnded, setupStarted } from './schema.ts'
 import { setupStore } from './store.ts'
 
@@ -168,7 +168,7 @@ export const kept = defineTool({
       kept_at: iso(kept_at),
       used_at: iso(used_at),
     }))
-    const limit_bytes = Math.round(ctx.setting<number>(KEEP_GB) * 1_024 ** 3)
+    const limit_bytes = Math.round(ctx.setting<number>(KEEP_GB) * GB)
     return { kept: views, total_bytes: all.reduce((sum, { bytes }) => sum + bytes, 0), limit_bytes }
   },
 })

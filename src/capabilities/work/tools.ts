@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { Refusal, refuse } from '../../kernel/error.ts'
 import { isEvent } from '../../kernel/event.ts'
 import { inScope } from '../../kernel/policy.ts'
+import { redactText } from '../../kernel/redact.ts'
 import { iso, PageToken, text } from '../../kernel/schema.ts'
 import { Shared } from '../../kernel/shared.ts'
 import { defineTool, type LookContext, type RunContext, type WatchContext } from '../../kernel/tool.ts'
@@ -60,7 +61,7 @@ export const diff = defineTool({
     const asked = { from, follows, at, path: input.path, bytes: input.max_bytes }
     const { files, text: patch, cut, commit, tip } = await ctx.ports.git.diff(place, asked)
     const moved_to = at !== undefined && tip !== commit ? tip : null
-    return { task_id: row.task_id, branch: row.branch, base_commit: from, files, patch, cut, commit, moved_to }
+    return { task_id: row.task_id, branch: row.branch, base_commit: from, files, patch: shownTo(ctx, patch), cut, commit, moved_to }
   },
 })
 
@@ -91,10 +92,16 @@ export const readFile = defineTool({
     if ('body' in found) return found
     const { row, place, at } = found
     const file = (await ctx.ports.git.file(place, input.path, input.max_bytes, at)) ?? noFile(input.path)
-    const content = decoded(file.bytes, file.cut)
-    return { task_id: row.task_id, path: input.path, ...content, size_bytes: file.size, cut: file.cut, commit: file.commit }
+    const { encoding, content } = decoded(file.bytes, file.cut)
+    const shown = encoding === 'utf8' ? shownTo(ctx, content) : content
+    return { task_id: row.task_id, path: input.path, encoding, content: shown, size_bytes: file.size, cut: file.cut, commit: file.commit }
   },
 })
+
+/** A secret that a work has copied into a file of its own goes to no reviewer's model. A person sees what would land. */
+function shownTo({ principal }: LookContext, text: string): string {
+  return principal.kind === 'agent' ? redactText(text) : text
+}
 
 export const get = defineTool({
   name: 'work_get',

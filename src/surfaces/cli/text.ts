@@ -43,9 +43,10 @@ export function cut(text: string, to: number): string {
   return `${kept.trimEnd()}…`
 }
 
-/** Lines of at most `to` columns, broken between words; what is longer than a line is left whole, so that it can be copied. */
+/** Lines of at most `to` columns, broken between words; a longer word, or a line that is a command, is left whole, so that it can be copied. */
 export function wrap(text: string, to: number): string[] {
   return text.split('\n').flatMap((line) => {
+    if (line.startsWith('signalbox ')) return [line]
     const lines: string[] = []
     let current = ''
     for (const word of line.split(/(?<=\s)(?=\S)/)) {

@@ -160,6 +160,7 @@ describe('tables', () => {
       'in 2 min',
     ])
     expect(wrap('a bb ccc', 4)).toEqual(['a bb', 'ccc'])
+    expect(wrap('To set it up:\nsignalbox repo update web', 8)).toEqual(['To set', 'it up:', 'signalbox repo update web'])
   })
 })
 

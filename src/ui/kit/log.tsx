@@ -16,7 +16,7 @@ export function Log({ name, text }: { name: string; text: string }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what is wider or longer than its place is scrolled by keys
     <section ref={box} className="log-box" aria-label={name} tabIndex={0} onScroll={scrolled}>
-      <pre>{visible(text)}</pre>
+      <pre>{visible(text.replace(/^\s*\n/, ''))}</pre>
     </section>
   )
 }

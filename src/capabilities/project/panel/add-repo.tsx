@@ -94,7 +94,9 @@ function Proposed({ added, open, onClose }: { added: Added; open: boolean; onClo
   const isShown = (name: keyof typeof suggested) => suggested[name] !== ''
   const { register, handleSubmit } = useForm({ defaultValues: suggested })
   const update = useAction('repo_update', { quiet: true, said: ({ message }) => visible(message), onSuccess: onClose })
+  const isEmpty = because.length === 0
   const save = handleSubmit((fields) => {
+    if (isEmpty) return onClose()
     const command = (name: 'checks' | 'setup' | 'cleanup' | 'dev') => (isShown(name) ? fields[name].trim() || null : undefined)
     const patterns = (name: 'files' | 'check_files') => (isShown(name) ? patternsIn(fields[name]) : undefined)
     update.mutate({
@@ -110,16 +112,13 @@ function Proposed({ added, open, onClose }: { added: Added; open: boolean; onClo
   return (
     <Dialog open={open} onClose={onClose} title={`Set up ${visible(added.handle)}`}>
       <form className="form" onSubmit={save}>
-        {because.length > 0 && (
-          <p>
-            A fresh checkout has nothing that git does not carry. {visible(because.join(' and '))} suggests this; empty a field to leave it
-            out.
-          </p>
+        {!isEmpty && (
+          <p>A fresh checkout has only what git carries. Suggested by {visible(because.join(', '))}; empty a field to leave it out.</p>
         )}
         {problem && <p className="error">{visible(problem)}</p>}
         {isShown('checks') && <TextField label="Checks" help="A command that must pass before work lands." {...register('checks')} />}
         <SetupFields register={register as unknown as UseFormRegister<SetupFieldValues>} only={isShown} />
-        <FormEnd error={update.error} busy={update.isPending} submit={because.length ? 'Use it' : 'Close'} onCancel={onClose} />
+        <FormEnd error={update.error} busy={update.isPending} submit={isEmpty ? 'Close' : 'Use it'} onCancel={onClose} />
       </form>
     </Dialog>
   )

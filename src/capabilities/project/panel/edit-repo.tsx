@@ -6,7 +6,7 @@ import { Button } from '../../../ui/kit/button.tsx'
 import { Dialog } from '../../../ui/kit/dialog.tsx'
 import { FormEnd, TextField } from '../../../ui/kit/field.tsx'
 import { visible } from '../../../ui/kit/plain.ts'
-import { useAction, useMay } from '../../../ui/live.tsx'
+import { useAction, useMay, useTool } from '../../../ui/live.tsx'
 import { patternsIn, SetupFields, type SetupFieldValues } from './setup-fields.tsx'
 
 type Repo = Output<'repo_list'>['repos'][number]
@@ -41,7 +41,7 @@ function Form({ repo, onClose }: { repo: Repo; onClose(): void }) {
     cleanup: cleanup ?? '',
     dev: dev ?? '',
   }
-  const { register, handleSubmit, formState } = useForm<Fields>({ defaultValues: before })
+  const { register, handleSubmit, formState, setValue } = useForm<Fields>({ defaultValues: before })
   const update = useAction('repo_update', { quiet: true, said: ({ message }) => visible(message), onSuccess: onClose })
   const save = handleSubmit((fields) => {
     const changed = (name: keyof Fields) => (fields[name].trim() === before[name] ? undefined : fields[name].trim())
@@ -68,9 +68,33 @@ function Form({ repo, onClose }: { repo: Repo; onClose(): void }) {
         {...register('path', { pattern: { value: /^\s*\//, message: 'An absolute path: it begins with a slash.' } })}
       />
       <TextField label="Base branch" help="Where work starts from, and where it lands." {...register('base_branch')} />
+      <Suggested repo={repo} onUse={(name, text) => setValue(name, text)} />
       <TextField label="Checks" help="A command that must pass before work lands." {...register('checks')} />
       <SetupFields register={register as unknown as UseFormRegister<SetupFieldValues>} />
       <FormEnd error={update.error} busy={update.isPending} submit="Save" onCancel={onClose} />
     </form>
+  )
+}
+
+/** What the files of the repository say and is not registered. It only fills in the form. */
+function Suggested({ repo, onUse }: { repo: Repo; onUse(name: keyof Fields, text: string): void }) {
+  const { data } = useTool('repo_propose', { repo_id: repo.id }, { follows: ['repo'], about: repo.id })
+  if (!data?.proposed) return null
+  const { because, problem, ...needs } = data.proposed
+  const use = () => {
+    for (const [name, value] of Object.entries(needs)) {
+      const text = Array.isArray(value) ? value.join(', ') : value
+      if (text) onUse(name as keyof typeof needs, text)
+    }
+  }
+  return (
+    <>
+      {problem && <p className="error">{visible(problem)}</p>}
+      {because.length > 0 && (
+        <p>
+          <span className="muted">More is suggested by {visible(because.join(', '))}.</span> <Button onClick={use}>Fill it in</Button>
+        </p>
+      )}
+    </>
   )
 }

@@ -15,7 +15,7 @@ export const sentences: Sentences = {
       </>
     ) : (
       <>
-        <strong>could not set up</strong> the worktree of <TaskLink handle={data.handle} />{' '}
+        <strong>could not set up</strong> the worktree of <TaskLink handle={data.handle} />:{' '}
         <span className="muted">{String(data.reason ?? '').slice(0, 300)}</span>
       </>
     ),
@@ -27,7 +27,7 @@ export const sentences: Sentences = {
       </>
     ) : (
       <>
-        <strong>could not clean up</strong> after {about} <span className="muted">{String(data.failure).slice(0, 300)}</span>
+        <strong>could not clean up</strong> after {about}: <span className="muted">{String(data.failure).slice(0, 300)}</span>
       </>
     )
   },

@@ -47,7 +47,7 @@ function Running({ task, setup }: { task: TaskOnPage; setup: Setup }) {
           'Files are copied into the worktree.'
         )}{' '}
         <span className="muted">
-          since <Time at={setup.started_at} />
+          started <Time at={setup.started_at} />
         </span>
       </p>
       <Log name="Output of the setup" text={now?.setup?.log ?? ''} />
