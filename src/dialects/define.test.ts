@@ -123,7 +123,7 @@ describe('a declaration', () => {
     expect(load({ ...berth_do, instead: [{ ...berth_do.instead[0], native: 'task_sail' }] })).toThrow('no tool is declared as task_sail')
   })
 
-  test('[DI6] nothing outside its folder imports a dialect or has its name, but for the registry', () => {
+  test('[DI6] nothing outside the folder of a dialect has its name or address', () => {
     const root = fileURLToPath(new URL('..', import.meta.url))
     const programs = readdirSync(join(root, 'adapters'))
     const sources = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((file) => /(?<![.]test)[.]tsx?$/.test(file))

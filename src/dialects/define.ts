@@ -14,7 +14,7 @@ export type Output<N extends Tools['name']> = z.output<Named<N>['output']>
 
 type Snake<S extends string> = S extends `${infer C}${infer Rest}` ? `${C extends Lowercase<C> ? C : `_${Lowercase<C>}`}${Snake<Rest>}` : ''
 
-/** Values as the document has them, in both directions. `in` gets whatever a client sent, and must not throw. */
+/** Translates values in both directions. `in` gets whatever a client sent, and must not throw. */
 export interface Words {
   json: { type: string; enum?: string[] }
   in(documented: unknown): unknown
@@ -26,11 +26,11 @@ export interface Field<A = PropertyKey> extends Partial<Pick<Words, 'in' | 'out'
   json: object
   /** The native argument, where that is not its name in snake_case; null when it is not passed on. */
   native?: A | null
-  /** The kind of thing that it names. What cannot be an id names nothing: documents know ids of other looks. */
+  /** The kind of thing that it names. Documents have ids of other forms: those are not found, rather than invalid. */
   names?: keyof typeof IDS
 }
 
-/** A documented object: each field is a native one, a native one in other words, or what a function makes of them all. */
+/** A documented object: each field is a native field, a translated native field, or computed from all of them. */
 export type Shape<T> = Record<string, (keyof T & string) | readonly [keyof T & string, Pick<Words, 'out'>] | ((from: T) => unknown)>
 
 interface Asked {
@@ -43,9 +43,9 @@ interface Meaning<N, In, Out, K extends string> {
   native: N
   fields?: { [P in K]: Snake<P> extends keyof In ? Field<keyof In> : Field<keyof In> & { native: keyof In | null } }
   required?: NoInfer<K>[]
-  /** Native arguments, used where the call has none. */
+  /** Native arguments for calls that leave them out. */
   defaults?: Partial<In>
-  /** Native arguments that every call has, or that follow from the others and the caller; may refuse. */
+  /** Native arguments that are always set, or that follow from the others and the caller; may throw a refusal. */
   adds?: Partial<In> | ((given: Partial<In>, principal: Principal) => Partial<In>)
   answer: Shape<Out> | ((answer: Out, asked: Asked) => Args)
 }
@@ -53,7 +53,7 @@ interface Meaning<N, In, Out, K extends string> {
 type AnyMeaning = Meaning<string, Args, Args, string>
 
 interface Told extends Pick<DialectTool, 'name' | 'description' | 'impact' | 'unlisted' | 'critical'> {
-  /** For some arguments it means something else. */
+  /** Other meanings for some arguments; the first that matches. */
   instead?: { when(args: Args, principal: Principal): boolean; means: AnyMeaning }[]
 }
 
@@ -69,7 +69,7 @@ export function meaning<N extends Tools['name'], K extends string>(declared: Typ
   return declared as unknown as AnyMeaning
 }
 
-/** What went wrong, with the names of the document. */
+/** An error in the names of the document. */
 export interface Said extends Omit<ErrorBody, 'code' | 'details'> {
   tool: string
   caller?: Principal
@@ -85,9 +85,9 @@ interface Declaration extends Omit<Dialect, 'tools' | 'codes' | 'error'> {
   /** Of the arguments. */
   casing: Casing
   tools: Declared[]
-  /** Those that have another name than natively. */
+  /** Those whose name differs from the native one. */
   codes: Partial<Record<Code, string>>
-  /** What stands around every answer. */
+  /** Wraps every answer. */
   done?(answer: Args, tool: Declared): Args
   error(said: Said): Args
 }
@@ -111,7 +111,7 @@ function dialectTool(declared: Declared, casing: Casing, done: Declaration['done
     fields: Object.fromEntries(Object.entries(fields).map(([field, declared]) => [field, nativeOf(field, declared)])),
     inputJson: {
       type: 'object',
-      // Not closed: an idempotency key is taken too. What nobody knows is refused by the native schema.
+      // Not closed: an idempotency key is accepted too, and the native schema refuses unknown keys.
       properties: Object.fromEntries(Object.entries(fields).map(([field, { json }]) => [field, json])),
       ...(required ? { required } : {}),
     },
@@ -143,7 +143,7 @@ function renamed(args: Args, fields: Map<string, Field<string>>, casing: Casing)
   return Object.fromEntries(entries)
 }
 
-/** What natively has a default, other words or other looks. */
+/** Refuses what the native schema would accept, or would report in native words. */
 function checkDocumented(tool: string, fields: Map<string, Field<string>>, required: string[], args: Args): void {
   const missing = required.filter((path) => args[path] === undefined).map((path) => ({ path, message: 'is missing' }))
   const wrong = Object.entries(args).flatMap(([path, value]) => {
@@ -207,16 +207,16 @@ function inItsNames({ code, details = {}, ...body }: ErrorBody, tool: string, na
   }
 }
 
-/** Keys that nobody knows were renamed on their way in like all others. */
+/** Unknown keys were renamed on their way in too. */
 function inItsWords({ path, message }: { path: unknown; message: unknown }, called: (native: string) => string) {
-  const text = String(message)
-  const words = text.startsWith('Unrecognized key') ? text.replace(/"(\w+)"/g, (_, key: string) => `"${called(key)}"`) : text
-  return { path: called(String(path)) || 'input', message: words }
+  const said = String(message)
+  const inWords = said.startsWith('Unrecognized key') ? said.replace(/"(\w+)"/g, (_, key: string) => `"${called(key)}"`) : said
+  return { path: called(String(path)) || 'input', message: inWords }
 }
 
 const nativeOf = (name: string, { native = snake(name) }: Field<string>): string | null => native
 
-/** Every native value with its documented word; a new one cannot be forgotten. */
+/** The documented word for every native value; a missing one does not compile. */
 export function words<S extends string>(table: Record<S, string>): Words {
   const natives = new Map(Object.entries(table).map(([native, word]) => [word, native]))
   const outward = new Map<unknown, unknown>(Object.entries(table))
@@ -232,7 +232,7 @@ const IDS = { agent: AgentId, mail: MailId, task: TaskId }
 export const id = (names: keyof typeof IDS) => ({ json: { type: 'string', maxLength: 64 }, names })
 export const text = (maxLength: number) => ({ json: { type: 'string', minLength: 1, maxLength } })
 
-/** Without what is not there. */
+/** Drops undefined values. */
 export const present = (facts: Args): Args => Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined))
 
 export const camelKeys = (facts: object): Args => renamedKeys(facts, camel)

@@ -33,6 +33,7 @@ const TASK = {
   updatedAt: 'updated_at',
 } as const
 const listedTask = view<Task>({ ...TASK, assignedAgentId: 'assignee_id' })
+const wholeTask = view<Output<'work_get'>['task']>({ ...TASK, description: 'description' })
 
 const mailTools = [
   tool({
@@ -97,7 +98,7 @@ const agentTools = [
     critical: true,
     adds: (_, principal) => ({ task_id: ownTask(principal) }),
     answer: ({ task, work, pull_request }) => ({
-      ...view<typeof task>({ ...TASK, description: 'description' })(task),
+      ...wholeTask(task),
       worktreePath: work?.path ?? null,
       branchName: work?.branch ?? null,
       prUrl: pull_request?.url ?? null,

@@ -6,7 +6,7 @@ import { fieldsOf } from './json-schema.ts'
 import { code, codes, table } from './markdown.ts'
 import { missing } from './tools.ts'
 
-/** What the page of each dialect says of its tools and codes; the rest of the page is written by hand. */
+/** The table of tools and codes on each dialect's page; the rest of the page is written by hand. */
 export function dialectParts(registry: Registry): Record<string, string> {
   return Object.fromEntries([...registry.dialects.values()].map((dialect) => [`${dialect.name}.md`, partOf(registry, dialect)]))
 }
@@ -18,7 +18,7 @@ function partOf(registry: Registry, dialect: Dialect): string {
       ['document', 'Signalbox', 'arguments', 'listed', 'profile', 'codes'],
       tools.map((tool) => row(registry, dialect, tool)),
     ),
-    `Arguments with a ? are optional; the native name is in brackets where it is another one. Every tool can also refuse with
+    `Arguments with a ? are optional; a native name that differs is in brackets. Every tool can also refuse with
 ${codes([...new Set([called.INVALID_INPUT, called.PERMISSION_DENIED])])}, and its own rules with other codes.`,
     ...renamedCodes(called),
   ].join('\n\n')
@@ -44,7 +44,7 @@ const argument =
     return `${code(name)}${needed ? '' : '?'}${native === null || native === name ? '' : ` (${code(native)})`}`
   }
 
-/** Those of what may be missing among the documented arguments, and of a key that is used twice. */
+/** The codes for documented arguments that name nothing, and for a reused idempotency key. */
 function codesOf(native: Tool, { fields }: DialectTool): Code[] {
   const taken = new Set(Object.values(fields))
   const named = fieldsOf(native.inputJson, native.places).filter(({ path }) => taken.has(path.split(/[.[]/)[0] ?? ''))
