@@ -41,6 +41,20 @@ module.exports = {
       to: { path: '^src/capabilities/[^/]+/' },
     },
     {
+      name: 'a-dialect-is-a-folder-and-a-line',
+      comment: 'Only the registry of dialects knows one; what others need of it goes into Dialect.',
+      severity: 'error',
+      from: { path: '^src/', pathNot: ['^src/dialects/[^/]+/', '^src/dialects/index[.]ts$'] },
+      to: { path: '^src/dialects/[^/]+/' },
+    },
+    {
+      name: 'dialects-do-not-know-each-other',
+      comment: 'What two of them share belongs in src/dialects/define.ts.',
+      severity: 'error',
+      from: { path: '^src/dialects/([^/]+)/' },
+      to: { path: '^src/dialects/[^/]+/', pathNot: '^src/dialects/$1/' },
+    },
+    {
       name: 'only-panels-know-the-dashboard',
       comment: 'What runs in a browser stands in src/ui and in the panels of the capabilities.',
       severity: 'error',

@@ -19,13 +19,20 @@ const GENERATE = `
   import { dialects } from './src/dialects/index.ts'
   import { Registry } from './src/kernel/registry.ts'
   import { docs } from './src/surfaces/docs.ts'
+  import { dialectParts } from './src/surfaces/docs/dialects.ts'
   import { version } from './package.json'
-  export const files = docs(new Registry(capabilities, dialects), version)
+  const registry = new Registry(capabilities, dialects)
+  export const files = docs(registry, version)
+  export const parts = dialectParts(registry)
 `
+/** A page that is written by hand has its generated part between these lines. */
+const BEGIN = '<!-- Written by `npm run docs` from the declarations in `src`; change those, then run it again. -->'
+const END = '<!-- end -->'
 
 /** @returns {Promise<{ path: string, text: string | undefined, problem: string }[]>} what differs; `text` undefined: should not be there */
 export async function docsDrift(folder = DOCS) {
-  const files = await generate()
+  const { files: whole, parts } = await generate()
+  const files = { ...whole, ...withRest(parts, folder) }
   const leftOver = WHOLLY_GENERATED.flatMap((name) => list(folder, name)).filter((path) => !Object.hasOwn(files, path))
   return [
     ...Object.entries(files).flatMap(([path, text]) => {
@@ -62,10 +69,22 @@ async function generate() {
       packages: 'external',
       logLevel: 'warning',
     })
-    return (await import(pathToFileURL(bundle).href)).files
+    return await import(pathToFileURL(bundle).href)
   } finally {
     rmSync(bundle, { force: true })
   }
+}
+
+/** What is written by hand around a part stays as it is. */
+function withRest(parts, folder) {
+  const around = new RegExp(`^([\\s\\S]*?)${BEGIN}\n[\\s\\S]*?${END}\n([\\s\\S]*)$`)
+  const pages = Object.entries(parts).map(([path, part]) => {
+    const file = join(folder, path)
+    const page = existsSync(file) ? readFileSync(file, 'utf8') : ''
+    const [, before, after] = around.exec(page) ?? ['', page, '']
+    return [path, `${before}${BEGIN}\n\n${part}\n\n${END}\n${after}`]
+  })
+  return Object.fromEntries(pages)
 }
 
 function list(folder, name) {

@@ -129,9 +129,9 @@ export async function serve(config: Config, { harnesses, build } = ownParts()): 
     })
   const { ledger } = app.engine
   const onError = (error: Error) => log.debug({ error: error.message }, 'protocol')
-  const factory = createServerFactory({ kernel, feed, version: VERSION, holdMs: config.holdMs })
+  const newServer = createServerFactory({ kernel, feed, version: VERSION, holdMs: config.holdMs })
   const mcp = createMcpSurface({
-    factory,
+    newServer,
     sessions: createSessionStore(app.engine, app.host.now),
     feed,
     capabilities: app.registry.capabilities,
@@ -167,7 +167,7 @@ export async function serve(config: Config, { harnesses, build } = ownParts()): 
     home,
     version: VERSION,
     kernel,
-    factory,
+    newServer,
     ensureFolder: ensurePrivateFolder,
     onError,
   }).catch(close)

@@ -327,7 +327,7 @@ export class Kernel {
   /** The other native tool that a dialect means by these arguments, with the permissions of that one. */
   #chosen(call: Call, found: Found): Found {
     const { input } = call.request
-    const other = isObject(input) ? found.adapter?.instead?.(input, call.principal) : undefined
+    const other = isObject(input) ? found.adapter?.instead?.find(({ when }) => when(input, call.principal)) : undefined
     if (!other || !found.adapter) return found
     call.found = { ...found, tool: this.parts.registry.tool(other.native), adapter: { ...found.adapter, ...other } }
     const refusal = this.#refusal(call.principal, call.lane, call.found)
@@ -649,7 +649,7 @@ export class Kernel {
   }
 
   #dialectOf({ found, request }: Pick<Call, 'request' | 'found'>): Dialect | undefined {
-    return found?.dialect ?? (request.dialect ? this.parts.registry.dialects.get(request.dialect) : undefined)
+    return found?.dialect ?? this.parts.registry.spoken(request.dialect)?.dialect
   }
 }
 

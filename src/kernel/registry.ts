@@ -4,6 +4,7 @@ import { callLater, type EffectType } from './effect.ts'
 import { type ErrorBody, refuse } from './error.ts'
 import type { Thing } from './id.ts'
 import { Points } from './point.ts'
+import type { Lane } from './policy.ts'
 import type { Tool } from './tool.ts'
 
 export interface Found {
@@ -23,6 +24,7 @@ export class Registry {
   readonly dialects: Map<string, Dialect>
   readonly settings: Record<string, SettingDefinition>
   readonly #byName: Map<string, Tool>
+  readonly #spoken: Map<string, { dialect: Dialect; lane?: Lane }>
   readonly #things: Map<string, Thing>
   readonly effects: Map<string, EffectType>
   readonly points: Points
@@ -41,8 +43,12 @@ export class Registry {
     )
     this.points = new Points(capabilities.flatMap((c) => c.answers ?? []))
     this.dialects = unique(dialects, (dialect) => dialect.name)
+    const others = dialects.flatMap((dialect) => Object.entries(dialect.lanes ?? {}).map(([name, lane]) => ({ name, dialect, lane })))
+    this.#spoken = unique([...dialects.map((dialect) => ({ name: dialect.name, dialect })), ...others], ({ name }) => name)
     this.settings = Object.assign({}, ...capabilities.map((c) => c.settings ?? {}))
-    for (const dialect of dialects) for (const { native } of unique(dialect.tools, (tool) => tool.name).values()) this.tool(native)
+    for (const dialect of dialects)
+      for (const tool of unique(dialect.tools, (tool) => tool.name).values())
+        for (const { native } of [tool, ...(tool.instead ?? [])]) this.tool(native)
   }
 
   tool(name: string): Tool {
@@ -75,9 +81,14 @@ export class Registry {
   }
 
   dialect(name: string): Dialect {
-    const dialect = this.dialects.get(name)
-    if (dialect) return dialect
-    throw refuse('INVALID_INPUT', `There is no dialect "${name}".`, { suggestions: [...this.dialects.keys()] })
+    const found = this.spoken(name)
+    if (found) return found.dialect
+    throw refuse('INVALID_INPUT', `There is no dialect "${name}".`, { suggestions: [...this.#spoken.keys()] })
+  }
+
+  /** The dialect of that name, and the lane that is asked for by it. */
+  spoken(name: string | undefined): { dialect: Dialect; lane?: Lane } | undefined {
+    return this.#spoken.get(name ?? '')
   }
 
   /** Native names win; without a dialect a seed's name works when only one dialect has it. */
@@ -95,7 +106,7 @@ export class Registry {
   }
 
   /** A caller that speaks a dialect is pointed to its tools; a sentence that names another one would lead nowhere. */
-  hintsIn({ tools }: Dialect, { hint = '', next_tool = '', next_arguments: _, ...body }: ErrorBody): ErrorBody {
+  hintsIn({ tools }: Dialect, { hint = '', next_tool = '', next_arguments, ...body }: ErrorBody): ErrorBody {
     // Of several names for one tool, the first.
     const called = new Map(tools.toReversed().map(({ native, name }) => [native, name]))
     const words = hint
@@ -103,7 +114,11 @@ export class Registry {
       .map((sentence) => sentence.replace(TOOL_NAME, (word) => (this.#byName.has(word) ? (called.get(word) ?? NOWHERE) : word)))
       .filter((sentence) => sentence && !sentence.includes(NOWHERE))
       .join(' ')
-    return { ...body, ...(words ? { hint: words } : {}), ...(called.has(next_tool) ? { next_tool: called.get(next_tool) } : {}) }
+    return {
+      ...body,
+      ...(words ? { hint: words } : {}),
+      ...(called.has(next_tool) ? { next_tool: called.get(next_tool), next_arguments } : {}),
+    }
   }
 
   #seeds(name: string): Found[] {
@@ -122,7 +137,7 @@ export class Registry {
   }
 
   #unknown(name: string, dialectName: string | undefined): never {
-    const known = this.dialects.get(dialectName ?? '')?.tools ?? this.tools.filter((tool) => !tool.internal)
+    const known = this.spoken(dialectName)?.dialect.tools ?? this.tools.filter((tool) => !tool.internal)
     const suggestions = closest(
       name,
       known.map((tool) => tool.name),

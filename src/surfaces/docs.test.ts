@@ -10,9 +10,11 @@ import { z } from 'zod'
 import { capabilities } from '../capabilities/index.ts'
 import { dialects } from '../dialects/index.ts'
 import { defineCapability } from '../kernel/capability.ts'
+import type { Dialect, DialectTool } from '../kernel/dialect.ts'
 import { Registry } from '../kernel/registry.ts'
 import { defineTool } from '../kernel/tool.ts'
 import { parseFlags } from './cli/flags.ts'
+import { dialectParts } from './docs/dialects.ts'
 import { curl, typedLine } from './docs/example.ts'
 import { code, prose, table } from './docs/markdown.ts'
 import { docs } from './docs.ts'
@@ -22,6 +24,7 @@ import { openApi } from './openapi.ts'
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const registry = new Registry(capabilities, dialects)
 const files = docs(registry, '1.2.3')
+const parts = dialectParts(registry)
 const each = registry.tools.filter((tool) => !tool.internal).map((tool) => [tool.name, tool] as const)
 
 const noInput = () => Promise.reject(new Error('nothing reads the input'))
@@ -77,6 +80,21 @@ describe('drift', () => {
     expect(readFileSync(other, 'utf8')).toBe('mine')
   })
 
+  test('[DOC8] a part of a page that differs is named and written, and what stands around it is kept', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'signalbox-docs-'))
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+    expect(run(folder).status).toBe(0)
+    const [name] = Object.keys(parts) as [string]
+    const file = join(folder, name)
+    const part = readFileSync(file, 'utf8')
+    expect(part).toContain(`\n\n${parts[name]}\n\n`)
+    writeFileSync(file, `# Mine\n\n${part.replace('listed', 'hidden')}\nAlso mine.\n`)
+    expect(run('--check', folder)).toMatchObject({ status: 1, said: expect.stringMatching(`^docs/${name} is not what the source says`) })
+    expect(run(folder).status).toBe(0)
+    expect(readFileSync(file, 'utf8')).toBe(`# Mine\n\n${part}\nAlso mine.\n`)
+    expect(run('--check', folder).status).toBe(0)
+  })
+
   test('[DOC2] the same declarations give the same bytes', () => {
     expect(docs(new Registry(capabilities, dialects), '1.2.3')).toEqual(files)
   })
@@ -111,7 +129,7 @@ describe('schemas', () => {
 
 describe('the OpenAPI description', () => {
   test('[DOC4] has every route but MCP, which is not described in this way, and nothing else', () => {
-    const { routes } = createHttp({ allowedHosts: [] } as unknown as HttpParts)
+    const { routes } = createHttp({ allowedHosts: [], kernel: { parts: { registry } } } as unknown as HttpParts)
     const served = routes.filter(({ path }) => !['/*', '/', '/mcp'].includes(path))
     const described = Object.entries(openApi(registry, '1.2.3').paths).flatMap(([path, methods]) =>
       Object.keys(methods as object).map((method) => `${method.toUpperCase()} ${path.replace(/^(\/api\/tools\/).+/, '$1:name')}`),
@@ -172,9 +190,28 @@ describe('pages', () => {
     expect(text).toContain(`| \`text\` | string | default ${code('"```|"')} | at most 20 characters | x \\| y &lt;b&gt; # z |`)
   })
 
+  test('[DOC8] the page of a dialect has every tool of it', () => {
+    const tool = {
+      ...{ name: 'sink', native: 'project_create', description: 'Sinks.', inputJson: { required: ['deep'] } },
+      ...{ fields: { deep: 'name', how: null, slug: 'slug' }, instead: [{ native: 'task_delete' }] },
+    } as unknown as DialectTool
+    const [known] = dialects as [Dialect]
+    const codes = { ...known.codes, IDEMPOTENCY_MISMATCH: 'Twice' }
+    const lines = (unlisted: boolean) => {
+      const probe = { ...known, name: 'probe', codes, tools: [{ ...tool, unlisted }] }
+      return dialectParts(new Registry(capabilities, [probe]))['probe.md']?.split('\n')
+    }
+    const row = (listed: string) =>
+      `| \`sink\` | [project_create](tools.md#project_create), [task_delete](tools.md#task_delete) | \`deep\` (\`name\`), \`how\`?, \`slug\`? | ${listed} | \`${registry.tool('project_create').profile}\` | \`Twice\` |`
+    expect(lines(false)).toEqual(expect.arrayContaining([row('yes'), '| `Twice` | `IDEMPOTENCY_MISMATCH` |']))
+    expect(lines(true)).toContain(row(''))
+    for (const { name, tools } of dialects)
+      for (const tool of tools) expect(parts[`${name}.md`]).toContain(`\n| \`${tool.name}\` | [${tool.native}]`)
+  })
+
   test('[DOC6] every row of a table has as many cells as its head', () => {
     expect(table(['a', 'b'], [['1', '2']])).toBe('| a | b |\n|---|---|\n| 1 | 2 |')
-    for (const [path, text] of Object.entries(files).filter(([name]) => name.endsWith('.md'))) {
+    for (const [path, text] of Object.entries({ ...files, ...parts }).filter(([name]) => name.endsWith('.md'))) {
       const tables = text.split('\n\n').filter((part) => part.startsWith('| '))
       expect(tables.length).toBeGreaterThan(0)
       for (const lines of tables.map((part) => part.trim().split('\n'))) {
@@ -200,7 +237,7 @@ describe('pages', () => {
     const textOf = (path: string) => (Object.hasOwn(files, path) ? page(path) : readFileSync(join(ROOT, 'docs', path), 'utf8'))
     const headings = (text: string) =>
       [...text.matchAll(/^#+ (.+)$/gm)].map((match) => (match[1] as string).toLowerCase().replaceAll(' ', '-'))
-    const links = Object.entries(files).flatMap(([from, text]) =>
+    const links = Object.entries({ ...files, ...parts }).flatMap(([from, text]) =>
       from.endsWith('.md')
         ? [...text.replace(/`[^`\n]+`/g, '').matchAll(/\]\(([^)\s]+)\)/g)].map((match) => ({ from, to: match[1] as string }))
         : [],

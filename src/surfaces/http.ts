@@ -8,7 +8,7 @@ import type { Feed, Ledger } from '../kernel/log.ts'
 import { type Lane, maySee, type Principal } from '../kernel/policy.ts'
 import type { Health } from '../ports/daemon.ts'
 import { Bodies, jsonBody } from './body.ts'
-import { EXECUTE, type Executed, execute, refusedWith } from './execute.ts'
+import { type Executed, execute, refusedWith, routed } from './execute.ts'
 import type { McpSurface } from './mcp.ts'
 import type { Metrics } from './metrics.ts'
 import { openApi } from './openapi.ts'
@@ -85,14 +85,14 @@ export function createHttp(parts: HttpParts): Hono<Env> {
   app.get('/api/tools', async (c) => {
     const { principal } = await requirePrincipal(c, parts)
     admit(c, parts, principal)
-    const found = parts.kernel.permitted(principal, laneOf(c), c.req.query('dialect'))
+    const found = parts.kernel.permitted(principal, laneOf(c, parts), c.req.query('dialect'))
     return c.json({
       ok: true,
       tools: found.map(({ tool, calledAs, adapter }) => ({
         name: calledAs,
         title: tool.title,
         description: adapter?.description ?? tool.description,
-        impact: tool.impact,
+        impact: adapter?.impact ?? tool.impact,
         profile: tool.profile,
         input: adapter?.inputJson ?? tool.inputJson,
         output: adapter ? undefined : tool.outputJson,
@@ -116,7 +116,7 @@ export function createHttp(parts: HttpParts): Hono<Env> {
       input,
       credential: { secret },
       surface: surfaceOf(c),
-      lane: laneOf(c),
+      lane: laneOf(c, parts),
       dialect: c.req.query('dialect'),
       actFor: c.req.header('signalbox-act-for'),
       source: sourceOf(c),
@@ -139,15 +139,16 @@ export function createHttp(parts: HttpParts): Hono<Env> {
     return RESPONSE_ALREADY_SENT
   })
 
-  app.post(EXECUTE, async (c) => {
-    const secret = bearer(c)
-    if (!secret) return answerError(c, parts, refused(parts, c))
-    const body = await bodyOf(c, parts, bodies)
-    // A token that has ended is refused at the door, where that is recorded.
-    const proof = await parts.kernel.authenticate(secret)
-    const how = { surface: surfaceOf(c), lane: laneOf(c), source: sourceOf(c), signal: c.req.raw.signal, holdMs: parts.holdMs }
-    return answerExecuted(c, await execute(parts.kernel, { ...how, secret, proof, body }))
-  })
+  for (const dialect of routed(parts.kernel.parts.registry))
+    app.post(dialect.route.path, async (c) => {
+      const secret = bearer(c)
+      if (!secret) return answerError(c, parts, refused(parts, c))
+      const body = await bodyOf(c, parts, bodies)
+      // A token that has ended is refused at the door, where that is recorded.
+      const proof = await parts.kernel.authenticate(secret)
+      const how = { surface: surfaceOf(c), lane: laneOf(c, parts), source: sourceOf(c), signal: c.req.raw.signal, holdMs: parts.holdMs }
+      return answerExecuted(c, await execute(parts.kernel, dialect, { ...how, secret, proof, body }))
+    })
 
   app.all('/mcp', async (c) => {
     if (!bearer(c)) return answerError(c, parts, refused(parts, c))
@@ -159,7 +160,7 @@ export function createHttp(parts: HttpParts): Hono<Env> {
     if (dialect !== undefined) parts.kernel.parts.registry.dialect(dialect)
     const response = await parts.mcp.handle(c.req.raw, body, {
       ...found,
-      lane: laneOf(c),
+      lane: laneOf(c, parts),
       surface: 'mcp',
       source: sourceOf(c),
       dialect,
@@ -251,7 +252,8 @@ function answerJson(c: Ctx, parts: HttpParts, answer: Answer): Response {
 }
 
 function answerError(c: Ctx, { kernel }: HttpParts, error: ErrorBody, status: number = CODES[error.code].status): Response {
-  if (c.req.path === EXECUTE) return answerExecuted(c, refusedWith(kernel, error, ''))
+  const dialect = routed(kernel.parts.registry).find(({ route }) => route.path === c.req.path)
+  if (dialect) return answerExecuted(c, refusedWith(kernel, dialect, error))
   const retry = error.details?.retry_after_seconds
   if (status === 401) c.header('www-authenticate', CHALLENGE)
   if (typeof retry === 'number') c.header('retry-after', String(retry))
@@ -265,8 +267,9 @@ function answerExecuted(c: Ctx, { status, body, retrySeconds }: Executed): Respo
 }
 
 /** A person's own token is the admin lane here; a client may ask for less. */
-function laneOf(c: Ctx): Lane {
-  return c.req.query('lane') === 'default' ? 'default' : 'admin'
+function laneOf(c: Ctx, { kernel }: HttpParts): Lane {
+  const asked = c.req.query('lane') ?? kernel.parts.registry.spoken(c.req.query('dialect'))?.lane
+  return asked === 'default' ? 'default' : 'admin'
 }
 
 function surfaceOf(c: Ctx): Surface {

@@ -208,11 +208,12 @@ async function current(kernel: Kernel, connection: McpConnection): Promise<Princ
 }
 
 function describeTool({ tool, calledAs, adapter }: Found): McpTool {
+  const impact = adapter?.impact ?? tool.impact
   const annotations = {
     title: tool.title,
-    readOnlyHint: tool.impact === 'read',
-    destructiveHint: tool.impact === 'destructive',
-    idempotentHint: tool.impact === 'read',
+    readOnlyHint: impact === 'read',
+    destructiveHint: impact === 'destructive',
+    idempotentHint: impact === 'read',
     openWorldHint: false,
   }
   const inputSchema = (adapter?.inputJson ?? tool.inputJson) as McpTool['inputSchema']

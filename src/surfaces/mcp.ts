@@ -18,7 +18,7 @@ import type { McpConnection, McpServerFactory } from './mcp-server.ts'
 import { createUpdates, endedToken, type Updates } from './updates.ts'
 
 export interface McpSurfaceParts {
-  factory: McpServerFactory
+  newServer: McpServerFactory
   sessions: SessionStore
   feed: Feed
   capabilities: Capability[]
@@ -52,7 +52,7 @@ const MOST_LISTENING = 1_024
 
 /** Both protocol eras on one address: 2026 requests stand alone, 2025 clients keep a session that survives our restart. */
 export function createMcpSurface(parts: McpSurfaceParts): McpSurface {
-  const { factory, sessions, feed } = parts
+  const { newServer, sessions, feed } = parts
   const live = new Map<string, LiveSession>()
   const adopting = new Map<string, Promise<LiveSession | undefined>>()
   const ending = new Set<string>()
@@ -60,7 +60,7 @@ export function createMcpSurface(parts: McpSurfaceParts): McpSurface {
   const listening = new Set<McpHttpHandler>()
   // By the request and not through an AsyncLocalStorage: on Node 20 that makes every promise of the process slower.
   const asking = new WeakMap<Request, McpConnection>()
-  const modern = createMcpHandler(({ requestInfo }) => factory(required(requestInfo && asking.get(requestInfo)), 'modern'), {
+  const modern = createMcpHandler(({ requestInfo }) => newServer(required(requestInfo && asking.get(requestInfo)), 'modern'), {
     legacy: 'reject',
     onerror: parts.onError,
   })
@@ -82,7 +82,7 @@ export function createMcpSurface(parts: McpSurfaceParts): McpSurface {
 
   /** Each has a handler of its own, whose source of changes knows who listens. */
   async function listen(request: Request, body: unknown, connection: McpConnection): Promise<Response> {
-    const handler = createMcpHandler(() => factory(connection, 'modern'), {
+    const handler = createMcpHandler(() => newServer(connection, 'modern'), {
       legacy: 'reject',
       bus: busOf(connection.principal, feed, updates),
       maxSubscriptions: listening.size < MOST_LISTENING ? 1 : 0,
@@ -135,7 +135,7 @@ export function createMcpSurface(parts: McpSurfaceParts): McpSurface {
       known: JSON.parse(stored.subscriptions) as string[],
       keep: (uris: string[]) => sessions.subscribe(stored.id, uris),
     }
-    await factory({ ...connection, proof: undefined, subscriptions }, 'legacy').connect(transport)
+    await newServer({ ...connection, proof: undefined, subscriptions }, 'legacy').connect(transport)
     live.set(stored.id, session)
     await makeRoom(stored)
     return session

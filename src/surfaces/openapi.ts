@@ -3,7 +3,7 @@ import { CODES, type Code, type ErrorBody } from '../kernel/error.ts'
 import type { Registry } from '../kernel/registry.ts'
 import { EventView } from '../kernel/schema.ts'
 import type { Tool } from '../kernel/tool.ts'
-import { EXECUTE } from './execute.ts'
+import { type RoutedDialect, routed, statusOf } from './execute.ts'
 
 type Json = Record<string, unknown>
 
@@ -23,7 +23,8 @@ const ANY_CODE = Object.keys(CODES) as Code[]
 const GET_CODES: Code[] = ['UNAUTHENTICATED', 'AUTH_STALE_TOKEN', 'PERMISSION_DENIED', 'RATE_LIMITED', 'TRANSIENT_ERROR', 'INTERNAL_ERROR']
 
 /** The HTTP surface as OpenAPI 3.1, whose schemas are JSON Schema as our tools have it. */
-export function openApi({ capabilities }: Registry, version: string) {
+export function openApi(registry: Registry, version: string) {
+  const { capabilities } = registry
   const tools = capabilities.flatMap(({ name, tools }) => tools.filter((tool) => !tool.internal).map((tool) => ({ tag: name, tool })))
   return {
     openapi: '3.1.0',
@@ -38,7 +39,7 @@ export function openApi({ capabilities }: Registry, version: string) {
     tags: [...new Set(tools.map(({ tag }) => tag)), 'daemon'].map((name) => ({ name })),
     paths: {
       ...Object.fromEntries(tools.map(({ tag, tool }) => [`/api/tools/${tool.name}`, { post: toolOperation(tag, tool) }])),
-      ...daemonPaths(),
+      ...daemonPaths(routed(registry)),
     },
     components: {
       securitySchemes: { token: { type: 'http', scheme: 'bearer', description: 'The token of a person or an agent' } },
@@ -94,7 +95,7 @@ function toolOperation(tag: string, tool: Tool): Json {
   }
 }
 
-function daemonPaths(): Json {
+function daemonPaths(dialects: RoutedDialect[]): Json {
   const get = (operationId: string, summary: string, more: Json) => ({ get: { operationId, tags: ['daemon'], summary, ...more } })
   const query = (name: string, description: string) => ({ name, in: 'query', schema: { type: 'string' }, description })
   return {
@@ -122,19 +123,7 @@ function daemonPaths(): Json {
         ...refusals([...GET_CODES, 'INVALID_CURSOR', 'RESOURCE_NOT_FOUND']),
       },
     }),
-    [EXECUTE]: {
-      post: {
-        operationId: 'execute',
-        tags: ['daemon'],
-        summary: "A tool by its name in the dialect `factory`, in that document's envelope",
-        parameters: [{ $ref: '#/components/parameters/lane' }],
-        requestBody: { required: true, content: { 'application/json': { schema: REQUESTED } } },
-        responses: {
-          200: jsonResponse('Done', EXECUTED),
-          ...Object.fromEntries(EXECUTE_STATUSES.map((status) => [status, jsonResponse('Refused or failed', NOT_EXECUTED)])),
-        },
-      },
-    },
+    ...Object.fromEntries(dialects.map((dialect) => [dialect.route.path, { post: routeOperation(dialect) }])),
     '/api/openapi.json': get('describe', 'This description', {
       responses: { 200: jsonResponse('OpenAPI 3.1', { type: 'object' }), ...refusals(GET_CODES) },
     }),
@@ -151,42 +140,20 @@ function daemonPaths(): Json {
   }
 }
 
-const EXECUTE_STATUSES = [400, 401, 403, 404, 409, 500, 503]
-
-const REQUESTED = {
-  type: 'object',
-  properties: {
-    agentId: { type: 'string', description: 'Id or handle: the caller, or the agent for which a person acts' },
-    toolName: { type: 'string' },
-    input: { type: 'object' },
-  },
-  required: ['toolName'],
-  additionalProperties: false,
-}
-
-const TIMESTAMP = { type: 'string', format: 'date-time' }
-
-const EXECUTED = {
-  type: 'object',
-  properties: { success: { const: true }, data: { type: 'object' }, timestamp: TIMESTAMP },
-  required: ['success', 'data', 'timestamp'],
-  additionalProperties: false,
-}
-
-const NOT_EXECUTED = {
-  type: 'object',
-  properties: {
-    success: { const: false },
-    error: {
-      type: 'object',
-      properties: { code: { type: 'string' }, message: { type: 'string' }, details: { type: 'object' } },
-      required: ['code', 'message', 'details'],
-      additionalProperties: false,
+function routeOperation(dialect: RoutedDialect): Json {
+  const { operation, schemas } = dialect.route
+  const statuses = new Set(ANY_CODE.map((code) => statusOf(dialect, code)))
+  return {
+    operationId: operation,
+    tags: ['daemon'],
+    summary: `A tool by its name in the dialect \`${dialect.name}\`, in that document's envelope`,
+    parameters: [{ $ref: '#/components/parameters/lane' }],
+    requestBody: { required: true, content: { 'application/json': { schema: schemas.request } } },
+    responses: {
+      200: jsonResponse('Done', schemas.done),
+      ...Object.fromEntries([...statuses].map((status) => [status, jsonResponse('Refused or failed', schemas.refused)])),
     },
-    timestamp: TIMESTAMP,
-  },
-  required: ['success', 'error', 'timestamp'],
-  additionalProperties: false,
+  }
 }
 
 const LISTED_TOOL = {

@@ -24,7 +24,7 @@ export interface SocketParts {
   home: string
   version: string
   kernel: Kernel
-  factory: McpServerFactory
+  newServer: McpServerFactory
   ensureFolder(path: string): void
   onError(error: Error): void
 }
@@ -81,20 +81,20 @@ async function greet(socket: Socket, parts: SocketParts, onProven: (token: strin
     parts.kernel.parts.countRefusal(found.principal.id, 'AUTH_STALE_TOKEN')
     return void refuse('AUTH_STALE_TOKEN', `This token ${found.stale}.`)
   }
-  if (hello.dialect !== undefined && !registry.dialects.has(hello.dialect))
-    return void refuse('INVALID_INPUT', `There is no dialect "${hello.dialect}".`)
+  const spoken = registry.spoken(hello.dialect)
+  if (hello.dialect !== undefined && !spoken) return void refuse('INVALID_INPUT', `There is no dialect "${hello.dialect}".`)
   socket.write(`${JSON.stringify({ ok: true, version: parts.version } satisfies Welcome)}\n`)
   const connection = {
     secret: hello.token,
     principal: found.principal,
-    lane: hello.lane,
+    lane: spoken?.lane ?? hello.lane,
     surface: 'stdio' as const,
     source: 'socket',
     dialect: hello.dialect,
     toolsets: hello.toolsets,
   }
   onProven(found.principal.tokenId)
-  serveStdio(({ era }) => parts.factory(connection, era), {
+  serveStdio(({ era }) => parts.newServer(connection, era), {
     transport: new SocketTransport(socket),
     onerror: parts.onError,
   })

@@ -1,90 +1,80 @@
-import { codesLike, type Dialect } from '../kernel/dialect.ts'
-import { CODES, type Code } from '../kernel/error.ts'
+import { defineDialect, text, tool, view } from '../dialects/define.ts'
 
-type Args = Record<string, unknown>
+/** Times that are numbers, as one of the documents has them. */
+const epochMs = { out: (time: unknown) => Date.parse(String(time)) }
 
-const NATIVE = Object.keys(CODES) as Code[]
-const noArguments = { type: 'object', properties: {}, additionalProperties: false }
+const ship = { shipId: 'id', shipName: 'title', launchedAt: ['created_at', epochMs] } as const
 
 /** A seed as the tests need one: its own casing, its own error shape, its own globs. */
-export const harbour: Dialect = {
+export const harbour = defineDialect({
   name: 'harbour',
   title: 'Harbour (test)',
+  casing: 'camel',
   tools: [
-    {
+    tool({
       name: 'listShips',
       native: 'task_list',
       description: 'All ships.',
-      inputJson: { ...noArguments, properties: { maxCount: { type: 'integer', minimum: 1, maximum: 200 } } },
-      toNative: ({ maxCount, ...rest }) => ({ ...rest, ...(maxCount === undefined ? {} : { limit: maxCount }) }),
-      fromNative: ({ tasks }) => ({ ships: (tasks as Args[]).map(ship) }),
-    },
-    {
+      fields: { maxCount: { json: { type: 'integer', minimum: 1, maximum: 200 }, native: 'limit' } },
+      answer: ({ tasks }) => ({ ships: tasks.map(view(ship)) }),
+    }),
+    tool({
       name: 'launchShip',
       native: 'task_create',
       description: 'A new ship.',
-      inputJson: { ...noArguments, properties: { shipName: { type: 'string', maxLength: 200 } }, required: ['shipName'] },
-      toNative: ({ shipName, ...rest }) => ({ ...rest, title: shipName }),
-      fromNative: ({ task }, { shipName }) => ({ ...ship(task as Args), asked: shipName }),
-    },
-    {
+      fields: { shipName: { ...text(200), native: 'title' } },
+      required: ['shipName'],
+      answer: ({ task }, { args }) => ({ ...view<typeof task>(ship)(task), asked: args.shipName }),
+    }),
+    tool({
       name: 'retireShip',
       native: 'task_delete',
       description: 'Take a ship away.',
-      inputJson: { ...noArguments, properties: { shipId: { type: 'string', maxLength: 64 } }, required: ['shipId'] },
-      toNative: ({ shipId, ...rest }) => ({ ...rest, task_id: shipId }),
-      fromNative: ({ task_id }) => ({ shipId: task_id }),
+      fields: { shipId: { json: { type: 'string', maxLength: 64 }, native: 'task_id' } },
+      required: ['shipId'],
+      answer: { shipId: 'task_id' },
       unlisted: true,
-    },
-    {
+    }),
+    tool({
       name: 'whoAmI',
       native: 'agent_me',
       description: 'Who sails.',
-      inputJson: noArguments,
-      toNative: (args) => args,
-      fromNative: ({ handle, role }) => ({ sailor: handle, rank: role }),
-    },
+      answer: { sailor: 'handle', rank: 'role' },
+    }),
   ],
   roles: {
     worker: { allow: ['list*', 'whoAmI'], deny: [] },
     orchestrator: { allow: ['*'], deny: ['launch*'] },
   },
-  codes: codesLike(NATIVE, { PERMISSION_DENIED: 'NotYourShip', TOOL_NOT_FOUND: 'NoSuchOrder', INVALID_INPUT: 'BadOrder' }),
-  error: (body, name) => ({ failed: true, order: name, errorCode: harbour.codes[body.code], errorText: body.message }),
-}
+  codes: { PERMISSION_DENIED: 'NotYourShip', TOOL_NOT_FOUND: 'NoSuchOrder', INVALID_INPUT: 'BadOrder' },
+  error: ({ tool, code, message }) => ({ failed: true, order: tool, errorCode: code, errorText: message }),
+})
 
 /** Shares the name `listShips` with the first, for something else. */
-export const shipyard: Dialect = {
+export const shipyard = defineDialect({
   name: 'shipyard',
   title: 'Shipyard (test)',
+  casing: 'snake',
   tools: [
-    {
+    tool({
       name: 'listShips',
       native: 'project_list',
       description: 'Ships under construction.',
-      inputJson: noArguments,
-      toNative: (args) => args,
-      fromNative: ({ projects }) => ({ hulls: (projects as Args[]).length }),
-    },
-    {
+      answer: { hulls: ({ projects }) => projects.length },
+    }),
+    tool({
       name: 'countHulls',
       native: 'project_list',
       description: 'How many there are.',
-      inputJson: noArguments,
-      toNative: (args) => args,
-      fromNative: ({ projects }) => ({ count: (projects as Args[]).length }),
-    },
-    {
+      answer: { count: ({ projects }) => projects.length },
+    }),
+    tool({
       name: 'task_get',
       native: 'project_list',
       description: 'A seed that happens to use a native name for something else.',
-      inputJson: noArguments,
-      toNative: (args) => args,
-      fromNative: () => ({ mine: true }),
-    },
+      answer: { mine: () => true },
+    }),
   ],
-  codes: codesLike(NATIVE, {}),
-  error: (body) => ({ code: body.code }),
-}
-
-const ship = ({ id, title, created_at }: Args): Args => ({ shipId: id, shipName: title, launchedAt: Date.parse(created_at as string) })
+  codes: {},
+  error: ({ code }) => ({ code }),
+})

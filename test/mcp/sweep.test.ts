@@ -16,7 +16,7 @@ beforeEach(async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] })
   const { kernel, feed, engine, host, registry } = app.app
   surface = createMcpSurface({
-    factory: createServerFactory({ kernel, feed, version: '0' }),
+    newServer: createServerFactory({ kernel, feed, version: '0' }),
     sessions: createSessionStore(engine, host.now),
     feed,
     capabilities: registry.capabilities,

@@ -1,7 +1,6 @@
 import { describe, expect, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { tables } from '../../db/tables.ts'
-import { calledAs } from '../../kernel/audit.ts'
 import { refuse } from '../../kernel/error.ts'
 import { defineTool } from '../../kernel/tool.ts'
 import { type Caller, openTestApp, type TestApp, test } from '../../testing/app.ts'
@@ -107,23 +106,6 @@ describe('a call that failed', () => {
     expect((await app.owner.call('mail_inbox')).letters).toMatchObject([critical])
     await alone.refused('probe_grave')
     expect((await letters(app, app.owner, 2)).length).toBe(2)
-  })
-
-  test('[ESC2] the critical ones are those that the document names', async ({ app }) => {
-    const { registry } = app.app
-    const dialect = registry.dialect('factory')
-    const critical = dialect.tools.filter(({ name, native }) => registry.isCritical({ tool: native, dialect: 'factory', name }))
-    const named = [
-      'mcp__mail__send',
-      'mcp__agent__get_task',
-      'mcp__agent__get_epic',
-      'mcp__task__update_status',
-      'mcp__epic__update_status',
-    ]
-    const there = named.filter((name) => dialect.tools.some((tool) => tool.name === name))
-    expect(critical.map(({ name }) => name).toSorted()).toEqual(there.toSorted())
-    expect(registry.isCritical({ tool: 'task_move', ...calledAs({ dialect: null, tool: 'task_move' }) })).toBe(true)
-    expect(registry.isCritical({ tool: 'task_note', dialect: null, name: 'task_note' })).toBe(false)
   })
 
   test('[ESC3] what was refused, and what a person met with, is told to nobody', async () => {

@@ -146,19 +146,6 @@ describe('the decision log', () => {
     expect((await log(worker, { kind: 'manual' })).length).toBe(1)
   })
 
-  test('[Y12] under the name that was used; a dialect whose document asks for it keeps what a read answered', async ({ app }) => {
-    const worker = await app.agent('worker')
-    await worker.call('mcp__agent__get_status', {}, { dialect: 'factory' })
-    await worker.call('agent_me')
-    await app.reopen()
-    expect(await log(app.owner, { principal: worker.id })).toMatchObject([
-      { decision: 'Tool result: agent_me', context: null },
-      { decision: 'Invoked tool: agent_me' },
-      { decision: 'Tool result: mcp__agent__get_status', context: { id: worker.id, type: 'WORKER' } },
-      { decision: 'Invoked tool: mcp__agent__get_status', context: {} },
-    ])
-  })
-
   test('[Y13] a read stands where it was made, though it is written down later', async ({ app }) => {
     const task = await app.task()
     const agent = await app.agent('orchestrator')

@@ -1,3 +1,4 @@
+import type { Code } from '../../kernel/error.ts'
 import { notFound } from '../../kernel/id.ts'
 import type { Registry } from '../../kernel/registry.ts'
 import type { Tool } from '../../kernel/tool.ts'
@@ -100,13 +101,18 @@ function meaningOf(schema: JsonSchema): string {
 }
 
 function refusals(fields: Field[], tool: Tool): string[] {
-  const kinds = new Map<string, Set<string>>()
-  for (const { id } of fields) if (id) add(kinds, notFound(id.kind, '', undefined).body.code, id.kind)
-  const lines = [...kinds].map(([name, found]) => `${code(name)} when there is no such ${[...found].join(' or ')}`)
+  const lines = [...missing(fields)].map(([name, kinds]) => `${code(name)} when there is no such ${[...kinds].join(' or ')}`)
   if (tool.run) lines.push(`${code('IDEMPOTENCY_MISMATCH')} when the key was used with another input`)
   return lines.length ? [`Refused with ${lines.join(', ')}.`] : []
 }
 
-function add(kinds: Map<string, Set<string>>, key: string, kind: string): void {
-  kinds.set(key, (kinds.get(key) ?? new Set()).add(kind))
+/** What may not be there, by the code that says so. */
+export function missing(fields: Field[]): Map<Code, Set<string>> {
+  const kinds = new Map<Code, Set<string>>()
+  for (const { id } of fields) {
+    if (!id) continue
+    const name = notFound(id.kind, '', undefined).body.code
+    kinds.set(name, (kinds.get(name) ?? new Set()).add(id.kind))
+  }
+  return kinds
 }

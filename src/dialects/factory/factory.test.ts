@@ -2,14 +2,15 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished } from 'vitest'
-import { createGit } from '../adapters/git-cli/index.ts'
-import { CODES } from '../kernel/error.ts'
-import { ROLE_NAMES } from '../kernel/policy.ts'
-import { type Caller, openTestApp, type TestApp, test } from '../testing/app.ts'
-import { auditRows } from '../testing/probe.ts'
-import { deferred, until } from '../testing/signals.ts'
-import { WorkGround } from '../testing/work.ts'
-import { factory } from './factory.ts'
+import { createGit } from '../../adapters/git-cli/index.ts'
+import { calledAs } from '../../kernel/audit.ts'
+import { CODES } from '../../kernel/error.ts'
+import { ROLE_NAMES } from '../../kernel/policy.ts'
+import { type Caller, openTestApp, type TestApp, test } from '../../testing/app.ts'
+import { auditRows } from '../../testing/probe.ts'
+import { deferred, until } from '../../testing/signals.ts'
+import { WorkGround } from '../../testing/work.ts'
+import { factory } from './index.ts'
 
 const FACTORY = { dialect: 'factory' }
 
@@ -392,6 +393,19 @@ describe('the decision log', () => {
     ])
   })
 
+  test('[Y12] under the name that was used; a dialect whose document asks for it keeps what a read answered', async ({ app }) => {
+    const worker = await app.agent('worker')
+    await worker.call('mcp__agent__get_status', {}, FACTORY)
+    await worker.call('agent_me')
+    await app.reopen()
+    expect(await log(app, worker)).toMatchObject([
+      { decision: 'Tool result: agent_me', context: null },
+      { decision: 'Invoked tool: agent_me' },
+      { decision: 'Tool result: mcp__agent__get_status', context: { id: worker.id, type: 'WORKER' } },
+      { decision: 'Invoked tool: mcp__agent__get_status', context: {} },
+    ])
+  })
+
   test('[FF7] has what was given to a refused call, and its error with the stack', async ({ app }) => {
     const { WORKER } = (await cast(app)) as { WORKER: Caller }
     const refused = [
@@ -452,6 +466,25 @@ describe('the decision log', () => {
     expect(decisions.find(({ decision }: Any) => decision === 'Tool result: mcp__mail__read')).toMatchObject({
       context: { id: sent.mailId, subject: 'Long', isRead: true },
     })
+  })
+})
+
+describe('failures', () => {
+  test('[ESC2] the critical ones are those that the document names', async ({ app }) => {
+    const { registry } = app.app
+    const dialect = registry.dialect('factory')
+    const critical = dialect.tools.filter(({ name, native }) => registry.isCritical({ tool: native, dialect: 'factory', name }))
+    const named = [
+      'mcp__mail__send',
+      'mcp__agent__get_task',
+      'mcp__agent__get_epic',
+      'mcp__task__update_status',
+      'mcp__epic__update_status',
+    ]
+    const there = named.filter((name) => dialect.tools.some((tool) => tool.name === name))
+    expect(critical.map(({ name }) => name).toSorted()).toEqual(there.toSorted())
+    expect(registry.isCritical({ tool: 'task_move', ...calledAs({ dialect: null, tool: 'task_move' }) })).toBe(true)
+    expect(registry.isCritical({ tool: 'task_note', dialect: null, name: 'task_note' })).toBe(false)
   })
 })
 

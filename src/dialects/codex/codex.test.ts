@@ -1,9 +1,9 @@
 import { describe, expect } from 'vitest'
-import { CODES } from '../kernel/error.ts'
-import { ROLE_NAMES } from '../kernel/policy.ts'
-import { type Caller, type TestApp, test } from '../testing/app.ts'
-import { WorkGround } from '../testing/work.ts'
-import { codex } from './codex.ts'
+import { CODES } from '../../kernel/error.ts'
+import { ROLE_NAMES } from '../../kernel/policy.ts'
+import { type Caller, type TestApp, test } from '../../testing/app.ts'
+import { WorkGround } from '../../testing/work.ts'
+import { codex } from './index.ts'
 
 const CODEX = { dialect: 'codex' }
 
