@@ -29,7 +29,8 @@ export const ROLES: Record<Role, RoleRules & { profile: Profile; bound?: 'task' 
   worker: {
     profile: 'pair_worker',
     allow: ['*'],
-    deny: ['plan_*', 'issue_*', 'audit_*', 'review_decide', 'review_feedback'],
+    // Previews are for those who look at the work; its worker has ports of its own.
+    deny: ['plan_*', 'issue_*', 'audit_*', 'preview_*', 'review_decide', 'review_feedback'],
     bound: 'task',
   },
   reviewer: { profile: 'pair_worker', allow: ['*'], deny: ['plan_*', 'issue_*', 'audit_*', 'task_move', 'review_request'], bound: 'task' },

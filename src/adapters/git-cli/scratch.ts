@@ -28,7 +28,10 @@ export async function scratch(it: Scratch, commit: string): Promise<void> {
   await at.git(['checkout', '--quiet', '--force', '--detach', commit], { checkout: true, timeoutMs: LONG_MS })
 }
 
-async function checkedOut({ repo, path, lockWaitMs }: Scratch, admin: string | undefined, commit: string): Promise<boolean> {
+/** At the top, by a name that means the same in every encoding: others are deleted in their place. */
+const PLAIN_FOLDER = /^[\w.@-]+\/$/
+
+async function checkedOut({ repo, path, root, lockWaitMs }: Scratch, admin: string | undefined, commit: string): Promise<boolean> {
   if (!admin) return false
   await freePlace(repo, { path }, admin, lockWaitMs)
   // A check can write one that says of its own files that they are the committed ones, and have the checks of all later works pass.
@@ -36,6 +39,9 @@ async function checkedOut({ repo, path, lockWaitMs }: Scratch, admin: string | u
   const at = await repo.checkout(path, admin)
   // Not by a reset: a check may have checked out a branch, which would be moved.
   await at.git(['checkout', '--quiet', '--force', '--detach', commit], { checkout: true, timeoutMs: LONG_MS })
+  // To delete the packages of the check before takes as long as to copy those of this one: they are moved, and deleted meanwhile.
+  const others = (await at.git(['ls-files', '--others', '--directory', '-z'])).toString('latin1').split('\0')
+  for (const folder of others.filter((name) => PLAIN_FOLDER.test(name))) await outOfTheWay(root, join(path, folder.slice(0, -1)))
   await at.git(['clean', '--quiet', '-ffdx'], { timeoutMs: LONG_MS })
   // What git was told to skip, by the configuration of the checkout, stays as the check left it.
   const listed = (await at.git(['ls-files', '-t', '-z'])).toString('latin1').split('\0')

@@ -164,7 +164,7 @@ export const propose = defineTool({
   name: 'repo_propose',
   title: 'See what a repository needs',
   description:
-    'What a fresh checkout seems to need, by the lockfiles, the .env files and the .signalbox.yaml of the repository now, and is not registered yet. It has no effect until a person says so with repo_update.',
+    'What a fresh checkout seems to need, by its lockfiles, .env files and .signalbox.yaml, and is not registered yet. Changes nothing.',
   input: z.strictObject({ repo_id: RepoId }),
   output: z.strictObject({ proposed: ProposalView.nullable(), message: z.string() }),
   example: { repo_id: 'web-shop' },
