@@ -237,6 +237,8 @@ export function createGit({
       inScratch(repo, name, async (it) => {
         await lockOnce(it.repo)
         await scratch(it, checkCommit(commit))
+        // Nobody waits for it: what is left is deleted with the next worktree.
+        void sweep(root).catch(() => {})
         return { path: it.path }
       }),
     dropScratch: async (repo, name) => {
