@@ -15,6 +15,7 @@ const CHECKS = {
   'types (tsc)': () => passes(TSC, [...ALONE, '--noEmit']),
   'types of the dashboard (tsc)': () => passes(TSC, [...ALONE, '--noEmit', '-p', 'src/ui']),
   'generated reference (docs)': checkDocs,
+  'shape of the capabilities': checkShape,
 }
 
 requireNode('20.12.0')
@@ -47,6 +48,13 @@ async function checkDocs() {
   for (const { path, problem } of drift) console.error(`docs/${path} ${problem}`)
   if (drift.length > 0) console.error('Run `npm run docs` and commit the result.')
   return drift.length === 0
+}
+
+async function checkShape() {
+  const { shapeProblems } = await import('./shape.mjs')
+  const problems = shapeProblems(ROOT)
+  for (const problem of problems) console.error(problem)
+  return problems.length === 0
 }
 
 /** Without a TypeScript parser dependency-cruiser sees no file at all and reports success, so its count is checked too. */

@@ -169,12 +169,26 @@ function unprivileged(): { uid: number; gid: number } | undefined {
 
 /** As a person would move it: the whole database as one text, read by the other server. */
 export function copyDatabase(from: string, to: string, name: string): void {
-  const as = unprivileged()
-  const text = execFileSync(join(binaries(), 'pg_dump'), ['-h', from, '-U', 'signalbox', name], { ...as, cwd: '/', maxBuffer: 2 ** 28 })
-  execFileSync(join(binaries(), 'psql'), ['-h', to, '-U', 'signalbox', '-q', '-v', 'ON_ERROR_STOP=1', name], {
-    ...as,
+  loadDatabase(to, name, dumpDatabase(from, name))
+}
+
+export function dumpDatabase(folder: string, name: string): string {
+  const text = execFileSync(join(binaries(), 'pg_dump'), ['-h', folder, '-U', 'signalbox', name], {
+    ...unprivileged(),
+    cwd: '/',
+    encoding: 'utf8',
+    maxBuffer: 2 ** 28,
+  })
+  // A psql that is a few months older does not know this word, and would stop at it.
+  return text.replace(/^\\(un)?restrict .*\n/gm, '')
+}
+
+export function loadDatabase(folder: string, name: string, text: string): void {
+  execFileSync(join(binaries(), 'psql'), ['-h', folder, '-U', 'signalbox', '-q', '-v', 'ON_ERROR_STOP=1', name], {
+    ...unprivileged(),
     cwd: '/',
     input: text,
+    stdio: ['pipe', 'ignore', 'inherit'],
   })
 }
 

@@ -53,9 +53,11 @@ async function begin(ctx: RunContext, { id }: JobRow): Promise<boolean> {
   if (allowed instanceof Refusal) return fail(ctx, job, allowed.body.code, allowed.body.message)
   const work = await planWork(ctx, task, given.repo_id)
   if (work instanceof Refusal) return fail(ctx, job, work.body.code, work.body.message)
-  const harness = checks ? 'command' : (given.harness ?? defaultProgram(ctx))
-  if (!harness) return fail(ctx, job, 'INVALID_INPUT', unnamedProgram().body.message)
   const last = await lastRun(ctx, job)
+  const before = job.run_id ? last?.harness : undefined
+  // The program of the life before: its session means nothing to another, and a job of an older version does not name it.
+  const harness = checks ? 'command' : (given.harness ?? before ?? defaultProgram(ctx))
+  if (!harness) return fail(ctx, job, 'INVALID_INPUT', unnamedProgram().body.message)
   const agent = checks ? null : await workerFor(ctx, task, last)
   // A life may have found that there is no such session.
   const session = (job.run_id ? last?.session : given.session) ?? null

@@ -13,7 +13,7 @@ import { deferred, lockWaits, until } from '../../testing/signals.ts'
 import { makeStrange } from '../../testing/strange.ts'
 import { takeTurn } from '../handle.ts'
 import { lingered } from './effects.ts'
-import { type RunRow, runStore } from './store.ts'
+import { jobStore, type RunRow, runStore } from './store.ts'
 
 interface World extends TestApp {
   runner: FakeRunner
@@ -835,6 +835,18 @@ describe('a job', () => {
     expect((await app.owner.call('task_get', { task_id: task.id })).task).toMatchObject({ status: 'BACKLOG', attention: 'human' })
     expect((await app.owner.call('task_get', { task_id: task.id })).task.attention_detail).toContain('died 3 times')
     expect(new Set(app.git.added).size).toBe(1)
+  })
+
+  test('[J11] its program is that of the life before, also when an older version has not written it into the job', async () => {
+    const app = await open()
+    const task = await app.task()
+    const job = await app.start(task.id)
+    const run = await app.run(task.id)
+    await app.app.engine.write((tx) => jobStore(tx).update(job.id, { arguments: '{}' }))
+    await app.owner.call('setting_update', { key: 'runs.default_harness', value: null })
+    app.runner.exit(run, 1)
+    await until(async () => app.runner.started.length === 2)
+    expect((await app.stored(await app.run(task.id))).harness).toBe('fake')
   })
 
   test('[J11] one that cannot be started at all fails with the reason, and its place is free', async () => {
