@@ -22,9 +22,10 @@ const ENTRIES = {
   'git-starter': 'src/adapters/git-cli/starter-main.ts',
   'scripted-agent': 'src/adapters/scripted/agent.ts',
 }
-// Native, or only loaded on PostgreSQL, or with threads of its own. All else goes into dist: half of a short command's life would be
+// Native, or only loaded on PostgreSQL, or with threads of its own, or CommonJS that requires modules of Node's own (yaml: every
+// `repo add` with a .signalbox.yaml failed). All else goes into dist: half of a short command's life would be
 // spent looking for hundreds of small files (docs/decisions/0011).
-const STAY_OUTSIDE = ['@photostructure/sqlite', 'pg', 'graphile-worker', 'pino']
+const STAY_OUTSIDE = ['@photostructure/sqlite', 'pg', 'graphile-worker', 'pino', 'yaml']
 // Read and run at every start, and never asked for: zod's messages in fifty languages, and the check of an answer that a person gave to
 // the MCP server, which asks nobody here.
 const LEFT_OUT = [
