@@ -1,13 +1,14 @@
 import { z } from 'zod'
 import { defineEffect, type EffectContext, type NewEffect } from '../../kernel/effect.ts'
 import { GitRefusal, type Place } from '../../ports/git.ts'
-import { runCommand } from '../command.ts'
+import { endCommands, runCommand } from '../command.ts'
 import { projectStore, type RepoRow } from '../project/index.ts'
 import { taskStore } from '../task/index.ts'
-import { type WorkRow, workStore } from '../work/index.ts'
+import { Elsewhere, placeOf, type WorkRow, workStore } from '../work/index.ts'
 import { withPackages } from './packages.ts'
 import { environmentOfWork } from './ports.ts'
-import { LIMIT, setupFailed } from './rules.ts'
+import { LIMIT, NOT_WANTED, setupFailed } from './rules.ts'
+import { setupEnded } from './schema.ts'
 import { hideSecretsOf } from './secrets.ts'
 import { type SetupRow, setupStore } from './store.ts'
 
@@ -79,15 +80,23 @@ export const makeSetup = defineEffect({
   async do(ctx, { setup_id }) {
     const row = await setupStore(ctx.view).find(setup_id)
     if (!row) return
-    if (row.host !== ctx.ports.daemon.host && ctx.ports.daemon.shared) throw new Error(`That worktree is on ${row.host}, not here.`)
-    // Cut off after it was told: only its process is still to be forgotten.
-    if (row.state !== 'running') return ctx.ports.runner.forget(row.id)
+    await requireWorkHere(ctx, row)
+    // Nobody waits for it, or it was cut off after it was told. A daemon that was killed may have left its process at work.
+    if (row.state !== 'running') return endCommands(ctx, [row.id])
     const repo = await projectStore(ctx.view).repo(row.repo_id)
     const told = repo ? await setUp(ctx, row, repo).catch((error) => gaveUp(ctx, error)) : failed('Its repository is gone.')
     await ctx.report('setup_ended', { setup_id, ...told })
     await ctx.ports.runner.forget(row.id)
   },
 })
+
+/** By another name of this machine it is here all the same. */
+async function requireWorkHere(ctx: EffectContext, { host, work_id }: SetupRow): Promise<void> {
+  const { daemon } = ctx.ports
+  if (host === daemon.host || !daemon.shared) return
+  const work = await workStore(ctx.view).find(work_id)
+  if (!work || !(await placeOf(ctx, work))) throw new Elsewhere(host)
+}
 
 function failed(reason: string, log: string | null = null) {
   return { state: 'failed' as const, how: null, reason: reason.slice(0, 4_000), log }
@@ -111,14 +120,11 @@ async function setUp(ctx: EffectContext, row: SetupRow, repo: RepoRow) {
   }
   const { setup } = repo
   if (setup === null) return { state: 'ready' as const, how: null, reason: null, log: null }
-  let isStopped = false
-  const end = ctx.on('run.stopping', ({ task }) => {
-    isStopped ||= task === row.task_id
-  })
   const isWanted = async (command: string) => {
     const task = await taskStore(ctx.view).find(row.task_id)
     const now = await projectStore(ctx.view).repo(row.repo_id)
-    return !isStopped && task?.deleted_at === null && task.status !== 'DONE' && now?.setup === command
+    const { state } = (await setupStore(ctx.view).find(row.id)) ?? row
+    return state === 'running' && task?.deleted_at === null && task.status !== 'DONE' && now?.setup === command
   }
   const work = await workStore(ctx.view).find(row.work_id)
   const env = work ? await environmentOfWork(ctx, work) : {}
@@ -130,15 +136,15 @@ async function setUp(ctx: EffectContext, row: SetupRow, repo: RepoRow) {
       repo: repo.path,
       env,
       limit: LIMIT,
-      mayEnd: ['repo.updated', 'task.moved', 'task.deleted', 'run.stopping'],
+      mayEnd: ['repo.updated', 'task.moved', 'task.deleted', setupEnded.type],
       isWanted,
     })
   // One that was begun before this daemon is at work there: nothing is copied over it.
   const { state } = await ctx.ports.runner.look(row.id)
   const isNew = state === 'absent' || state === 'prepared'
   const checkout = { repo: repo.path, path: row.path, head: row.head, gets: isNew && row.kept !== 'none', kept: row.kept }
-  const { how, ended } = await withPackages(ctx, setup, checkout, brought, made).finally(end)
-  if (ended === 'stale') return failed('The setup was ended: nobody waits for it any more, or it was changed.')
+  const { how, ended } = await withPackages(ctx, setup, checkout, brought, made)
+  if (ended === 'stale') return failed(NOT_WANTED)
   if (ended.green) return { state: 'ready' as const, how, reason: null, log: ended.log }
   return failed(setupFailed(setup, ended), ended.log)
 }

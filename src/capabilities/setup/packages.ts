@@ -8,6 +8,8 @@ import '../../ports/packages.ts'
 const OF_PACKAGES = new Set(['node_modules', '.venv', 'venv'])
 /** What package managers leave beside them. */
 const BESIDE = new Set(['.pnp.cjs', '.pnp.loader.mjs', '.yarn'])
+const isPackages = (name: string) => OF_PACKAGES.has(name) || BESIDE.has(name)
+const isBelowPackages = (file: string) => file.split('/').slice(0, -1).some(isPackages)
 const GB = 1_024 ** 3
 export const KEEP_GB = 'setup.keep_gb'
 
@@ -30,7 +32,9 @@ export async function withPackages(
 ): Promise<{ how: 'made' | 'kept'; ended: CommandEnd | 'stale' }> {
   const { git, packages } = ctx.ports
   const { repo, path, head, gets, kept } = checkout
-  const keys = kept === 'none' ? undefined : await packages.keysOf(command, path, await git.filesOf(repo, head)).catch(() => undefined)
+  // Given or kept as one, a package folder is everybody's; what was brought into it is for this checkout.
+  const isOwn = kept === 'none' || brought.some(isBelowPackages)
+  const keys = isOwn ? undefined : await packages.keysOf(command, path, await git.filesOf(repo, head)).catch(() => undefined)
   if (!keys) return { how: 'made', ended: await make() }
   const own = kept === 'by_files' ? keys.byFiles : keys.byTree
   // Packages that cannot be copied are installed.
@@ -56,11 +60,9 @@ async function keep(ctx: EffectContext, key: string, { repo, path }: Checkout, b
   try {
     const { ignored, untracked, changed } = await git.extras(repo, path)
     const made = ignored.filter((one) => !brought.includes(one))
-    const nameOf = (one: string) => one.slice(one.lastIndexOf('/') + 1)
-    const isOfPackages = made.length > 0 && made.every((one) => OF_PACKAGES.has(nameOf(one)) || BESIDE.has(nameOf(one)))
-    const holdsBrought = brought.some((file) => made.some((one) => file.startsWith(`${one}/`)))
+    const isOfPackages = made.length > 0 && made.every((one) => isPackages(one.slice(one.lastIndexOf('/') + 1)))
     // What else it has made would be missing where this is given.
-    if (!isOfPackages || holdsBrought || untracked.length || changed.length) return
+    if (!isOfPackages || untracked.length || changed.length) return
     await packages.keep(key, path, made)
     await collect(ctx)
   } catch {
