@@ -12,6 +12,8 @@ describe.skipIf(withoutBrowser('[U28] setups and previews'))('a repository that 
     const { page } = visitor
     const { project, handles } = await someTasks(daemon, 'Show me')
     const [task = ''] = handles
+    // Daemons of other tests give out the same first ports, on the same machine.
+    await daemon.call('setting_update', { key: 'setup.first_port', value: 27_000 })
     const repo = repository()
     const go = `${repo}.go`
     onTestFinished(() => rmSync(go, { force: true }))
