@@ -263,7 +263,10 @@ export interface Git {
   ignoredTexts(repo: string, patterns: string[], mostBytes: number): Promise<string[]>
   /** All files that a commit has, each by its content and its mode. */
   filesOf(repo: string, commit: string): Promise<{ path: string; id: string }[]>
-  /** What is in a checkout and in no commit: folders of which git ignores all as one, what it would add, and what differs. */
+  /**
+   * What is in a checkout and in no commit: folders of which git ignores all as one, what it would add, and what differs. A submodule
+   * differs as soon as it is filled.
+   */
   extras(repo: string, path: string): Promise<{ ignored: string[]; untracked: string[]; changed: string[] }>
   /** Saves what is there, then takes the folder away. The branch stays. */
   remove(place: Place, rescueAs: string): Promise<{ rescue: Rescue | undefined }>

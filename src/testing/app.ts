@@ -65,6 +65,8 @@ export interface TestApp {
   // biome-ignore lint/suspicious/noExplicitAny: see call
   task(fields?: Fields): Promise<any>
   events(filter?: { type?: string; subject?: string }): Promise<LoggedEvent[]>
+  /** Its daemon serves no more; what it kept stays. */
+  leave(): Promise<void>
   /** The same database, opened again, as after a crash or restart. */
   reopen(whileClosed?: () => void): Promise<void>
   close(): Promise<void>
@@ -92,6 +94,7 @@ export async function openTestApp(options: TestOptions = {}): Promise<TestApp> {
     return app
   }
   const state = { app: await open([]) }
+  let serves = true
   const ownerOf = async (app: App) => {
     const found = await app.identity.authenticate(app.engine.view, app.ownerToken)
     if (!found) throw new Error('the owner is not known')
@@ -131,15 +134,20 @@ export async function openTestApp(options: TestOptions = {}): Promise<TestApp> {
       )
       return all
     },
+    async leave() {
+      if (serves) await self.app.close()
+      serves = false
+    },
     async reopen(whileClosed) {
       const secret = self.app.ownerToken
-      await self.app.close()
+      await self.leave()
       whileClosed?.()
       self.app = await open([secret])
+      serves = true
       self.owner = await ownerOf(self.app)
     },
     async close() {
-      await self.app.close()
+      await self.leave()
       clones?.drop(database)
       rmSync(folder, { recursive: true, force: true, maxRetries: 10 })
     },

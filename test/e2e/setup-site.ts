@@ -17,13 +17,17 @@ export class Site {
   readonly repo = repository()
   /** A folder beside it, for what the test keeps for itself. */
   readonly beside = `${this.repo}.beside`
+  /** Found before all others. */
+  readonly programs = join(this.beside, 'bin')
   #project = ''
   repoId = ''
   handle = ''
 
   constructor(options: DaemonOptions = {}) {
-    this.daemon = new TestDaemon(options)
-    mkdirSync(this.beside)
+    // What package managers keep for their user stays with the test, and it may bring programs of its own.
+    const kept = { XDG_DATA_HOME: this.beside, XDG_CACHE_HOME: this.beside, XDG_STATE_HOME: this.beside }
+    this.daemon = new TestDaemon({ ...options, env: { ...kept, PATH: `${this.programs}:${process.env.PATH}`, ...options.env } })
+    mkdirSync(this.programs, { recursive: true })
     onTestFinished(async () => {
       await this.daemon.remove()
       for (const path of [this.repo, this.beside]) rmSync(path, { recursive: true, force: true })
@@ -32,14 +36,20 @@ export class Site {
 
   /** `make` leaves in the repository what is committed, and what git ignores. */
   static async open(make: (repo: string) => unknown, registration: Fields = {}, options: DaemonOptions = {}): Promise<Site> {
+    const site = await Site.begin(make, options)
+    await site.register(registration)
+    return site
+  }
+
+  /** Before the repository is registered. */
+  static async begin(make: (repo: string, site: Site) => unknown, options: DaemonOptions = {}): Promise<Site> {
     const site = new Site(options)
-    await make(site.repo)
+    await make(site.repo, site)
     git(site.repo, 'add', '--all')
     git(site.repo, 'commit', '--quiet', '--allow-empty', '--message=shop')
     await site.daemon.start()
     for (const [key, value] of Object.entries(SETTINGS)) await site.daemon.call('setting_update', { key, value })
     site.#project = (await site.daemon.call('project_create', { name: 'Web' })).project_id
-    await site.register(registration)
     return site
   }
 
@@ -55,7 +65,10 @@ export class Site {
 
   /** As a person types it. */
   async type(line: string): Promise<string> {
-    const shell = spawn('sh', ['-c', `signalbox() { "${process.execPath}" "${BIN}" "$@"; }\n${line}`], { env: this.daemon.env })
+    const shell = spawn('sh', ['-c', `signalbox() { "${process.execPath}" "${BIN}" "$@"; }\n${line}`], {
+      env: this.daemon.env,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
     const [out, err, [code]] = await Promise.all([text(shell.stdout), text(shell.stderr), once(shell, 'close')])
     expect([code, err]).toEqual([0, ''])
     return out
@@ -96,7 +109,7 @@ export class Site {
   /** How each setup of a worktree ended, the oldest first. */
   async setups(): Promise<{ state: string; how: string | null }[]> {
     const { events } = await this.daemon.call('event_list', { types: ['setup.ended'], limit: 200 })
-    return events.map(({ data }: { data: { state: string; how: string | null } }) => data)
+    return events.map(({ data }: { data: { state: string; how: string | null } }) => data).reverse()
   }
 
   async place(task_id: string): Promise<string> {

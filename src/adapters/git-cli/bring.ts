@@ -30,6 +30,8 @@ export async function bring(from: At, to: At, patterns: string[]): Promise<strin
 
 /** A colon would begin a pattern of git's. */
 export async function ignored(at: At, patterns: string[]): Promise<string[]> {
+  // To git, no pattern at all means every file.
+  if (patterns.length === 0) return []
   const listing = [NOT_LITERAL, '--glob-pathspecs', 'ls-files', '-z', '--others', '--ignored', '--exclude-standard', '--']
   return words(await at.git([...listing, ...patterns], { timeoutMs: LONG_MS })).filter((path) => !path.startsWith(':'))
 }

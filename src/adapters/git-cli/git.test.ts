@@ -728,6 +728,28 @@ describe('what is in a place', () => {
     expect(readdirSync(join(place.path, 'sub'))).toEqual([])
   })
 
+  test('[G17] [SU9] files of a commit differ by their mode as by their content', async ({ ground }) => {
+    ground.write('run.sh', '#!/bin/sh\n')
+    const filesOf = async (message: string) =>
+      (await ground.git.filesOf(ground.top, ground.commit(message))).find(({ path }) => path === 'run.sh')?.id
+    const before = await filesOf('as a text')
+    chmodSync(join(ground.top, 'run.sh'), 0o755)
+    const program = await filesOf('as a program')
+    chmodSync(join(ground.top, 'run.sh'), 0o644)
+    expect(program).not.toBe(before)
+    expect(await filesOf('as a text again')).toBe(before)
+  })
+
+  test('[G17] [SU9] a submodule that is filled is not as it was, whatever it says about itself', async ({ ground }) => {
+    const place = await withSubmodule(ground)
+    const extras = () => ground.git.extras(ground.top, place.path)
+    expect(await extras()).toEqual({ ignored: [], untracked: [], changed: ['sub'] })
+    ground.in(place.path, 'submodule', '--quiet', 'deinit', '--force', 'sub')
+    expect(await extras()).toEqual({ ignored: [], untracked: [], changed: [] })
+    ground.write('sub/node_modules/a.js', 'a', place.path)
+    expect(await extras()).toEqual({ ignored: [], untracked: [], changed: ['sub'] })
+  })
+
   test('[G12] the difference has what is committed, staged, changed and untracked, and leaves nothing behind', async ({ ground }) => {
     const place = await ground.made()
     ground.in(place.path, 'mv', 'lib/b.txt', 'lib/c.txt')

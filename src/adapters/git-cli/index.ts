@@ -7,6 +7,7 @@ import { bring, ignored, textsOf } from './bring.ts'
 import { deliver } from './deliver.ts'
 import { diffOfCommit, diffOfPlace } from './diff.ts'
 import { type Exec, execHere } from './exec.ts'
+import { extras } from './extras.ts'
 import { fileBelow, fileOn, sizeOf } from './files.ts'
 import { follow } from './follow.ts'
 import { build, keep, keyOf, land, lineHead } from './line.ts'
@@ -49,8 +50,6 @@ export interface GitOptions {
 }
 
 const LOCK_WAIT_MS = 10_000
-/** What lies inside of a submodule has a configuration of its own, whose filters git would run. */
-const NOT_INSIDE = '--ignore-submodules=dirty'
 const STUCK_MS = 2_000
 
 export function createGit({
@@ -138,11 +137,7 @@ export function createGit({
       const repo = await openRepo(open, path)
       const { admin, state } = await find(repo.common, { path: at })
       if (state !== 'present' || !admin) throw foreign({ path: at, repo: path })
-      const status = ['status', '--porcelain', '-z', '--no-renames', '--ignored=traditional', '--untracked-files=normal', NOT_INSIDE]
-      const lines = (await (await repo.checkout(at, admin)).git(status, { timeoutMs: LONG_MS })).toString().split('\0')
-      const those = (mark: string) => lines.flatMap((line) => (line.startsWith(mark) ? [line.slice(3).replace(/\/$/, '')] : []))
-      const changed = lines.flatMap((line) => (line && !/^(!!|\?\?) /.test(line) ? [line.slice(3)] : []))
-      return { ignored: those('!! '), untracked: those('?? '), changed }
+      return extras(await repo.checkout(at, admin))
     },
     textOf: async (path, commit, file, mostBytes) => {
       const found = await fileOn(await openRepo(open, path), checkCommit(commit), file, mostBytes + 1)

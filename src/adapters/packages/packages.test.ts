@@ -10,6 +10,7 @@ import {
   readlinkSync,
   rmSync,
   symlinkSync,
+  truncateSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -197,6 +198,40 @@ describe('what is kept', () => {
     expect(execFileSync('bash', ['-c', '. .venv/bin/activate && echo $VIRTUAL_ENV'], { cwd: next, encoding: 'utf8' }).trim()).toBe(
       join(next, '.venv'),
     )
+  })
+
+  test('[SU9] with a manifest that was cut off is as good as nothing, and is made again', async () => {
+    const ground = new Ground()
+    const key = (await ground.key()) as string
+    const made = ground.checkout('made', { 'node_modules/a.js': 'a' })
+    await ground.packages.keep(key, made, ['node_modules'])
+    const manifest = join(ground.folder, 'kept', key, 'manifest.json')
+    const whole = readFileSync(manifest)
+    for (const length of [0, 1, whole.length >> 1, whole.length - 1]) {
+      truncateSync(manifest, length)
+      const next = ground.checkout(`next${length}`)
+      expect([await ground.packages.give(key, next), readdirSync(next), await ground.packages.list()]).toEqual([false, [], []])
+      await ground.packages.keep(key, made, ['node_modules'])
+      expect(await ground.packages.give(key, next)).toBe(true)
+    }
+  })
+
+  test('[SU13] what a killed keep leaves behind is given to nobody, and goes when nobody can be at work there any more', async () => {
+    const ground = new Ground()
+    const key = (await ground.key()) as string
+    const made = ground.checkout('made', { 'node_modules/a.js': 'a' })
+    const kept = join(ground.folder, 'kept')
+    // As far as its packages, and as far as the step that makes it valid.
+    for (const left of ['.one/tree/node_modules', '.two/tree/node_modules']) mkdirSync(join(kept, left), { recursive: true })
+    writeFileSync(join(kept, '.two/manifest.json'), '{"command":"npm ci","paths":["node_modules"],"bytes":1,"kept_at":1}')
+    expect([await ground.packages.list(), await ground.packages.give(key, ground.checkout('next'))]).toEqual([[], false])
+    await ground.packages.keep(key, made, ['node_modules'])
+    // Another daemon may be in the middle of it.
+    expect(readdirSync(kept).sort()).toEqual(['.one', '.two', key])
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 61 * 60_000 })
+    onTestFinished(() => void vi.useRealTimers())
+    await ground.packages.keep(key, made, ['node_modules'])
+    expect(readdirSync(kept)).toEqual([key])
   })
 
   test('[SU8] leads nothing out of a checkout that has a link in the place of a folder', async () => {

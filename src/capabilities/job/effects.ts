@@ -39,6 +39,9 @@ export const launchRun = defineEffect({
   },
 })
 
+/** As it waits for the setup of its worktree. */
+export const launching = (run_id: string) => launchRun({ run_id }, { queue: run_id })
+
 async function launch(ctx: EffectContext, run_id: string): Promise<void> {
   const { runner, harnesses, daemon } = ctx.ports
   const run = await requireRun(ctx, run_id)
@@ -52,7 +55,7 @@ async function launch(ctx: EffectContext, run_id: string): Promise<void> {
   if (!work) throw new Error(`the work of ${run.task_id} is not there`)
   await placeOf(ctx, work)
   const place = await makeWorktree(ctx, await workPlan(ctx, work))
-  const ready = await makeReady(ctx, { work, place, by: run_id, next: launchRun({ run_id }, { queue: run_id }) })
+  const ready = await makeReady(ctx, { work, place, by: run_id, next: launching(run_id) })
   if (ready === 'later') return
   // The next life tries again.
   if (ready !== 'ready') return ctx.report(runEnded, { run_id, exit: neverBegan(ready.problem), events: [] }).then()

@@ -3,7 +3,6 @@ import { defineCapability, JSON_TEXT, setting } from '../../kernel/capability.ts
 import { answer } from '../../kernel/point.ts'
 import { APPROVALS } from '../../ports/harness.ts'
 import { agentFacts } from '../agent/index.ts'
-import { setupStops } from '../setup/index.ts'
 import { attention, chatter, whereabouts } from '../task/index.ts'
 import { inUse } from '../work/index.ts'
 import { aboutAgents, startAgent, stopAgent } from './agents.ts'
@@ -93,7 +92,6 @@ export const job = defineCapability({
     answer(attention, jobAttention, 'agent'),
     answer(inUse, livingRun),
     answer(chatter, async () => [runProgressed]),
-    answer(setupStops, async () => [runStopping]),
   ],
   settings: {
     'runs.max_per_host': setting(Places, 8, 'How many agents run on one machine at a time; others wait in line'),

@@ -8,11 +8,12 @@ import { admitToken, agentStore, endToken } from '../agent/index.ts'
 import { type ApprovalRow, approvalHandle, arrived, ask, passOn, type Question, withdrawAll } from '../approval/index.ts'
 import { TaskId } from '../ids.ts'
 import { requestReview, reviewsOf } from '../review/index.ts'
+import { withdraw } from '../setup/index.ts'
 import { isDuty, type TaskRow, taskStore } from '../task/index.ts'
 import { record, type Said } from '../transcript/index.ts'
 import { admit, again, cancelJob, over } from './admission.ts'
 import { overBudget, overrun } from './budget.ts'
-import { forgetRun, settleRun } from './effects.ts'
+import { forgetRun, launching, settleRun } from './effects.ts'
 import { presenceChanged } from './presence.ts'
 import { aboutJob, aboutRun, askToStop, endFor, isSaid, type JobArguments, jobHandle, letEnd, putBack, sentBack } from './rules.ts'
 import { jobPaused, MICROS, OPEN_STATES, runEnded, runProgressed, runStarted } from './schema.ts'
@@ -164,6 +165,7 @@ export const ended = defineTool({
     await record(ctx, { run: run.id, task: run.task_id }, said)
     if (run.token_id) await endToken(ctx, run.token_id, 'ended with its run')
     ctx.emit(runEnded(aboutRun(run), { job_id: run.job_id, reason: exit.reason, detail }))
+    await withdraw(ctx, run.task_id, launching(run.id))
     await nobodyHears(ctx, run)
     ctx.enqueue(settleRun({ run_id }, { queue: run.id }))
     return {}

@@ -39,6 +39,9 @@ async function notStarted(ctx: EffectContext, preview_id: string, reason: string
   await ctx.report(previewEnded, { preview_id, state: 'failed', reason: reason.slice(0, 4_000), log: null })
 }
 
+/** As it waits for the setup of its worktree. */
+export const launching = (preview_id: string) => launchPreview({ preview_id }, { queue: preview_id })
+
 async function launch(ctx: EffectContext, preview_id: string): Promise<void> {
   const row = await previewStore(ctx.view).find(preview_id)
   if (row?.state !== 'starting' || row.stop_asked_at !== null) return
@@ -46,7 +49,7 @@ async function launch(ctx: EffectContext, preview_id: string): Promise<void> {
   if (work?.state !== 'made') return notStarted(ctx, row.id, 'Its worktree was taken away.')
   await placeOf(ctx, work)
   const place = await makeWorktree(ctx, await workPlan(ctx, work))
-  const ready = await makeReady(ctx, { work, place, by: row.id, next: launchPreview({ preview_id }, { queue: row.id }) })
+  const ready = await makeReady(ctx, { work, place, by: row.id, next: launching(row.id) })
   if (ready === 'later') return
   if (ready !== 'ready') return notStarted(ctx, row.id, ready.problem)
   await begin(ctx, row, work, place)

@@ -1,8 +1,9 @@
 import { z } from 'zod'
 import { redactText } from '../../kernel/redact.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
+import { withdraw } from '../setup/index.ts'
 import { handleOf, taskStore } from '../task/index.ts'
-import { stopPreview } from './effects.ts'
+import { launching, stopPreview } from './effects.ts'
 import { aboutPreview, addressOf, MINUTES } from './rules.ts'
 import { previewEnded, previewReady, previewStarted } from './schema.ts'
 import { type PreviewRow, previewStore } from './store.ts'
@@ -56,6 +57,7 @@ export const ended = defineTool({
     const told = row.stop_asked_at === null ? { state, reason: redactText(reason) } : { state: 'ended' as const, reason: 'It was stopped.' }
     await previewStore(ctx.tx).update(row.id, { ...told, log, ended_at: ctx.now })
     ctx.emit(previewEnded(aboutPreview(row), { ...about, ...told }))
+    await withdraw(ctx, row.task_id, launching(row.id))
     // What its program left behind.
     if (row.stop_asked_at === null) ctx.enqueue(stopPreview({ preview_id }, { queue: row.id }))
     return {}

@@ -46,6 +46,9 @@ async function notOpened(ctx: EffectContext, session_id: string, why: string): P
   await ctx.report(sessionEnded, { session_id, state: 'closed', reason: shortened(`It could not be opened: ${why}`) })
 }
 
+/** As it waits for the setup of its worktree. */
+export const launching = (session_id: string) => launchSession({ session_id }, { queue: session_id })
+
 async function launch(ctx: EffectContext, session_id: string): Promise<void> {
   const { runner, terminal, daemon } = ctx.ports
   const row = await requireSession(ctx, session_id)
@@ -54,7 +57,7 @@ async function launch(ctx: EffectContext, session_id: string): Promise<void> {
   const work = await workOf(ctx.view, row.task_id)
   if (!work) throw new Error(`the work of ${row.task_id} is not there`)
   const place = await makeWorktree(ctx, await workPlan(ctx, work))
-  const ready = await makeReady(ctx, { work, place, by: session_id, next: launchSession({ session_id }, { queue: session_id }) })
+  const ready = await makeReady(ctx, { work, place, by: session_id, next: launching(session_id) })
   if (ready === 'later') return
   if (ready !== 'ready') return notOpened(ctx, session_id, ready.problem)
   const own = await environmentOfWork(ctx, work)

@@ -3,8 +3,9 @@ import { redactText } from '../../kernel/redact.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { admitToken } from '../agent/index.ts'
 import { TaskId } from '../ids.ts'
+import { withdraw } from '../setup/index.ts'
 import { taskStore, transition } from '../task/index.ts'
-import { closeSession, promptSession } from './effects.ts'
+import { closeSession, launching, promptSession } from './effects.ts'
 import { aboutSession, askToClose, named, over } from './rules.ts'
 import { PROMPT_STATES, type PromptState, sessionOpened, sessionPrompted, sessionTyped } from './schema.ts'
 import { type SessionRow, sessionStore } from './store.ts'
@@ -115,6 +116,7 @@ export const ended = defineTool({
       asked ? 'It was closed.' : redactText(reason),
       screen === undefined ? null : redactText(screen),
     )
+    await withdraw(ctx, row.task_id, launching(row.id))
     // What its program left behind, and the terminal that shows that it ended.
     if (!asked) ctx.enqueue(closeSession({ session_id }, { queue: row.id }))
     if (row.state === 'opening' && !asked) await putBack(ctx, row, reason)

@@ -44,9 +44,9 @@ export const setup = defineCapability({
 
 export { clean } from './cleanup.ts'
 export { committedCopies } from './committed.ts'
-export { makeReady, setupStops } from './make.ts'
+export { makeReady } from './make.ts'
 export { withPackages } from './packages.ts'
 export { environmentOf, environmentOfWork, leaseOfWork, lineHolder, portsOf } from './ports.ts'
 export { LIMIT as SETUP_LIMIT, lastLines, PASSED as SETUP_PASSED, setupFailed } from './rules.ts'
 export { hideSecretsOf } from './secrets.ts'
-export { cleaned as setupCleaned } from './tools.ts'
+export { cleaned as setupCleaned, withdraw } from './tools.ts'

@@ -1,18 +1,17 @@
 import { z } from 'zod'
 import { defineEffect, type EffectContext, type NewEffect } from '../../kernel/effect.ts'
-import type { EventType } from '../../kernel/event.ts'
-import { definePoint } from '../../kernel/point.ts'
 import { GitRefusal, type Place } from '../../ports/git.ts'
-import { runCommand } from '../command.ts'
+import { endCommands, runCommand } from '../command.ts'
 import { projectStore, type RepoRow, repoUpdated } from '../project/index.ts'
 import { taskDeleted, taskMoved, taskStore } from '../task/index.ts'
-import { type WorkRow, workStore } from '../work/index.ts'
+import { Elsewhere, placeOf, type WorkRow, workStore } from '../work/index.ts'
 import { withPackages } from './packages.ts'
 import { environmentOfWork } from './ports.ts'
-import { LIMIT, PASSED, setupFailed } from './rules.ts'
+import { LIMIT, NOT_WANTED, PASSED, setupFailed } from './rules.ts'
+import { setupEnded } from './schema.ts'
 import { hideSecretsOf } from './secrets.ts'
 import { type SetupRow, setupStore } from './store.ts'
-import { begin as setupBegin, ended as setupEnded } from './tools.ts'
+import { begin, ended as reportEnded } from './tools.ts'
 
 /** Daemons that are killed in the middle of it do not count. */
 const ATTEMPTS = 100
@@ -20,9 +19,6 @@ const ATTEMPTS = 100
 const REFUSALS = 4
 /** A setup that cannot be run so often will not be: nobody waits for it for ever. */
 const FAILURES = 6
-
-/** After any of these nobody waits any more for the setup of its task. */
-export const setupStops = definePoint.all<() => Promise<EventType[]>>('setup.stops')
 
 export const queueOf = (host: string, repo: string) => `setup:${host}:${repo}`
 
@@ -48,7 +44,7 @@ export async function makeReady(ctx: EffectContext, { work, place, by, next }: A
   // Whoever was let in before may have worked there, whatever the files say: also while there was no setup.
   const isFirst = known === undefined && repo.setup !== null && (await isPristine(ctx, place))
   const kept = isFirst ? ((await hasLanded(ctx, work, place)) ? 'by_files' : 'by_tree') : 'none'
-  const { ready } = await ctx.report(setupBegin, {
+  const { ready } = await ctx.report(begin, {
     work_id: work.id,
     path,
     checkout,
@@ -84,15 +80,23 @@ export const makeSetup = defineEffect({
   async do(ctx, { setup_id }) {
     const row = await setupStore(ctx.view).find(setup_id)
     if (!row) return
-    if (row.host !== ctx.ports.daemon.host && ctx.ports.daemon.shared) throw new Error(`That worktree is on ${row.host}, not here.`)
-    // Cut off after it was told: only its process is still to be forgotten.
-    if (row.state !== 'running') return ctx.ports.runner.forget(row.id)
+    await requireWorkHere(ctx, row)
+    // Nobody waits for it, or it was cut off after it was told. A daemon that was killed may have left its process at work.
+    if (row.state !== 'running') return endCommands(ctx, [row.id])
     const repo = await projectStore(ctx.view).repo(row.repo_id)
     const told = repo ? await setUp(ctx, row, repo).catch((error) => gaveUp(ctx, error)) : failed('Its repository is gone.')
-    await ctx.report(setupEnded, { setup_id, ...told })
+    await ctx.report(reportEnded, { setup_id, ...told })
     await ctx.ports.runner.forget(row.id)
   },
 })
+
+/** By another name of this machine it is here all the same. */
+async function requireWorkHere(ctx: EffectContext, { host, work_id }: SetupRow): Promise<void> {
+  const { daemon } = ctx.ports
+  if (host === daemon.host || !daemon.shared) return
+  const work = await workStore(ctx.view).find(work_id)
+  if (!work || !(await placeOf(ctx, work))) throw new Elsewhere(host)
+}
 
 function failed(reason: string, log: string | null = null) {
   return { state: 'failed' as const, how: null, reason: reason.slice(0, 4_000), log }
@@ -116,17 +120,11 @@ async function setUp(ctx: EffectContext, row: SetupRow, repo: RepoRow) {
   }
   const { setup } = repo
   if (setup === null) return { state: 'ready' as const, how: null, reason: null, log: null }
-  let isStopped = false
-  const stops = (await ctx.ask(setupStops)).flat()
-  const ends = stops.map((type) =>
-    ctx.on(type, ({ task }) => {
-      isStopped ||= task === row.task_id
-    }),
-  )
   const isWanted = async (command: string) => {
     const task = await taskStore(ctx.view).find(row.task_id)
     const now = await projectStore(ctx.view).repo(row.repo_id)
-    return !isStopped && task?.deleted_at === null && task.status !== 'DONE' && now?.setup === command
+    const { state } = (await setupStore(ctx.view).find(row.id)) ?? row
+    return state === 'running' && task?.deleted_at === null && task.status !== 'DONE' && now?.setup === command
   }
   const work = await workStore(ctx.view).find(row.work_id)
   const env = work ? await environmentOfWork(ctx, work) : {}
@@ -140,17 +138,15 @@ async function setUp(ctx: EffectContext, row: SetupRow, repo: RepoRow) {
       env,
       inherit,
       limit: LIMIT,
-      mayEnd: [repoUpdated, taskMoved, taskDeleted, ...stops],
+      mayEnd: [repoUpdated, taskMoved, taskDeleted, setupEnded],
       isWanted,
     })
   // One that was begun before this daemon is at work there: nothing is copied over it.
   const { state } = await ctx.ports.runner.look(row.id)
   const isNew = state === 'absent' || state === 'prepared'
   const checkout = { repo: repo.path, path: row.path, head: row.head, gets: isNew && row.kept !== 'none', kept: row.kept }
-  const { how, ended } = await withPackages(ctx, setup, checkout, brought, made).finally(() => {
-    for (const end of ends) end()
-  })
-  if (ended === 'stale') return failed('The setup was ended: nobody waits for it any more, or it was changed.')
+  const { how, ended } = await withPackages(ctx, setup, checkout, brought, made)
+  if (ended === 'stale') return failed(NOT_WANTED)
   if (ended.green) return { state: 'ready' as const, how, reason: null, log: ended.log }
   return failed(setupFailed(setup, ended), ended.log)
 }

@@ -6,6 +6,8 @@ import '../../ports/packages.ts'
 
 /** Folders that hold packages and nothing else, what package managers leave beside them, and the hooks that husky makes. */
 const KEPT_PATHS = ['node_modules', '.venv', 'venv', '.pnp.cjs', '.pnp.loader.mjs', '.yarn', '.husky/_']
+const isPackages = (path: string) => KEPT_PATHS.some((kept) => `/${path}`.endsWith(`/${kept}`))
+const isBelowPackages = (file: string) => KEPT_PATHS.some((kept) => `/${file}`.includes(`/${kept}/`))
 /** As sizes are shown. */
 export const GB = 1_000 ** 3
 export const KEEP_GB = 'setup.keep_gb'
@@ -29,7 +31,9 @@ export async function withPackages(
 ): Promise<{ how: 'made' | 'kept'; ended: CommandEnd | 'stale' }> {
   const { git, packages } = ctx.ports
   const { repo, path, head, gets, kept } = checkout
-  const keys = kept === 'none' ? undefined : await packages.keysOf(command, path, await git.filesOf(repo, head)).catch(() => undefined)
+  // Given or kept as one, a package folder is everybody's; what was brought into it is for this checkout.
+  const isOwn = kept === 'none' || brought.some(isBelowPackages)
+  const keys = isOwn ? undefined : await packages.keysOf(command, path, await git.filesOf(repo, head)).catch(() => undefined)
   if (!keys) return { how: 'made', ended: await make() }
   const own = kept === 'by_files' ? keys.byFiles : keys.byTree
   // Packages that cannot be copied are installed.
@@ -55,10 +59,9 @@ async function keep(ctx: EffectContext, key: string, { repo, path }: Checkout, b
   try {
     const { ignored, untracked, changed } = await git.extras(repo, path)
     const made = ignored.filter((one) => !brought.includes(one))
-    const isOfPackages = made.length > 0 && made.every((one) => KEPT_PATHS.some((path) => `/${one}`.endsWith(`/${path}`)))
-    const holdsBrought = brought.some((file) => made.some((one) => file.startsWith(`${one}/`)))
+    const isOfPackages = made.length > 0 && made.every(isPackages)
     // What else it has made would be missing where this is given.
-    if (!isOfPackages || holdsBrought || untracked.length || changed.length) return
+    if (!isOfPackages || untracked.length || changed.length) return
     await packages.keep(key, path, made)
     await collect(ctx)
   } catch {

@@ -1,5 +1,6 @@
 export const LIMIT = 'setup.minutes'
 export const PASSED = 'setup.pass_environment'
+export const NOT_WANTED = 'The setup was ended: nobody waits for it any more, or it was changed.'
 const SHOWN_LINES = 20
 
 /** With its last lines: whoever reads it wants to know why, not only that. */

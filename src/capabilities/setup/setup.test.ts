@@ -1,81 +1,13 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
-import { EFFECT_TIMES } from '../../kernel/effect.ts'
+import { describe, expect, test } from 'vitest'
 import type { Tool } from '../../kernel/tool.ts'
 import { parseFlags } from '../../surfaces/cli/flags.ts'
 import { named } from '../../surfaces/cli/names.ts'
-import { openTestApp } from '../../testing/app.ts'
-import { FakeListeners } from '../../testing/fakes/listeners.ts'
 import { depend, INSTALL, pack } from '../../testing/packages.ts'
+import { SetupGround as Ground } from '../../testing/setup-ground.ts'
 import { until } from '../../testing/signals.ts'
-import { CheckingRunner, type Work, WorkGround } from '../../testing/work.ts'
-
-class Ground extends WorkGround {
-  readonly runner: CheckingRunner
-  readonly listeners: FakeListeners
-
-  constructor(app: WorkGround['app'], runner: CheckingRunner, listeners: FakeListeners) {
-    super(app)
-    this.runner = runner
-    this.listeners = listeners
-  }
-
-  static async open(repo: Record<string, unknown> = {}): Promise<Ground> {
-    const [runner, listeners] = [new CheckingRunner(), new FakeListeners()]
-    const app = await openTestApp({ ports: { runner, listeners }, effectTimes: { ...EFFECT_TIMES, backOffMs: 1 } })
-    onTestFinished(() => app.close())
-    const ground = await new Ground(app, runner, listeners).prepare()
-    await app.owner.call('setting_update', { key: 'runs.max_lives', value: 1 })
-    if (Object.keys(repo).length) await ground.change(repo)
-    return ground
-  }
-
-  change(fields: Record<string, unknown>) {
-    return this.app.owner.call('repo_update', { repo_id: this.repo, ...fields })
-  }
-
-  async start(fields: Record<string, unknown> = {}): Promise<{ id: string; handle: string }> {
-    const task = await this.app.task(fields)
-    await this.app.owner.call('job_submit', { task_id: task.id, action: 'start_agent', harness: 'fake' })
-    return task
-  }
-
-  async job(task: string) {
-    return (await this.app.owner.call('job_list', { task_id: task })).jobs[0]
-  }
-
-  async runs(task: string) {
-    return (await this.app.owner.call('run_list', { task_id: task })).runs
-  }
-
-  async running(task: string): Promise<void> {
-    await until(async () => (await this.runs(task))[0]?.state === 'running')
-  }
-
-  async place(task: string): Promise<string> {
-    return (await this.app.owner.call('work_get', { task_id: task })).work.path
-  }
-
-  async attention(task: string) {
-    const { attention, attention_detail } = (await this.app.owner.call('task_get', { task_id: task })).task
-    return [attention, attention_detail]
-  }
-
-  approve({ task }: Work) {
-    return this.app.owner.call('review_decide', { task_id: task.id, decision: 'approve' })
-  }
-
-  async line() {
-    return (await this.app.owner.call('merge_status', { repo_id: this.repo })).lines[0]
-  }
-
-  /** Agents that were started, setups and checks left out. */
-  get agents(): string[] {
-    return this.runner.started.filter((run) => run.startsWith('run_'))
-  }
-}
 
 describe('what is proposed', () => {
   test('[SU1] is what the files of the repository suggest; it has no effect until a person says so', async () => {
@@ -351,6 +283,15 @@ describe('files that git does not carry', () => {
     await ground.change({ files: ['.env'] })
     expect(await ground.approve(work)).toMatchObject({ merged: false, message: expect.stringContaining('into the worktree: .env.') })
     expect(ground.landed('main')).toEqual([])
+  })
+
+  test('[SU8] are not copied where none is named, neither into a worktree nor into a checkout for checks', async () => {
+    const ground = await Ground.open({ setup: 'true', checks: 'test ! -e .env' })
+    ground.commit(ground.top, '.gitignore', '.env\n')
+    writeFileSync(join(ground.top, '.env'), 'TOKEN=1\n')
+    const work = await ground.handedIn('one.txt')
+    expect(existsSync(join(work.path, '.env'))).toBe(false)
+    expect(await ground.approve(work)).toMatchObject({ merged: true })
   })
 
   test('[SU8] a link in the person’s checkout is not followed: it could lead to what is hidden from agents', async () => {

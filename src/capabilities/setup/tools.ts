@@ -2,15 +2,16 @@ import { z } from 'zod'
 import type { NewEffect } from '../../kernel/effect.ts'
 import { refuse } from '../../kernel/error.ts'
 import { iso, Timestamp } from '../../kernel/schema.ts'
-import { defineTool } from '../../kernel/tool.ts'
+import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { takeTurn } from '../handle.ts'
 import { projectStore } from '../project/index.ts'
 import { handleOf, taskStore } from '../task/index.ts'
 import { workStore } from '../work/index.ts'
 import { makeSetup, queueOf } from './make.ts'
 import { forgetKept, GB, KEEP_GB } from './packages.ts'
+import { NOT_WANTED } from './rules.ts'
 import { KEPT, setupCleaned, setupEnded, setupStarted } from './schema.ts'
-import { setupStore } from './store.ts'
+import { type SetupRow, setupStore } from './store.ts'
 
 const internal = { impact: 'write', profile: 'maintainer', internal: true, output: z.strictObject({}) } as const
 
@@ -96,15 +97,36 @@ export const ended = defineTool({
     if (!before) throw refuse('RESOURCE_NOT_FOUND', `There is no setup "${setup_id}".`)
     await takeTurn(ctx.tx, `setup:${before.work_id}`)
     const row = await store.find(setup_id)
-    const task = await taskStore(ctx.tx).find(before.task_id)
-    if (row?.state !== 'running' || !task) return {}
-    await store.update(row.id, { state, how, reason, log, waiting: '[]', ended_at: ctx.now })
-    const about = { subject: row.id, project: row.project_id, task: row.task_id }
-    ctx.emit(setupEnded(about, { handle: handleOf(task), work_id: row.work_id, command: row.command, state, how, reason }))
+    if (row?.state !== 'running') return {}
+    await over(ctx, row, { state, how, reason, log })
     for (const next of JSON.parse(row.waiting) as string[]) ctx.enqueue(JSON.parse(next) as NewEffect)
     return {}
   },
 })
+
+/** For whoever waited and does so no more. A setup that nobody waits for is ended, also before its turn in the repository. */
+export async function withdraw(ctx: RunContext, task_id: string, next: NewEffect): Promise<void> {
+  const store = setupStore(ctx.tx)
+  for (const { id, work_id } of await store.running([task_id])) {
+    await takeTurn(ctx.tx, `setup:${work_id}`)
+    const row = await store.find(id)
+    if (row?.state !== 'running') continue
+    const waiting = JSON.parse(row.waiting) as string[]
+    const left = waiting.filter((one) => one !== JSON.stringify(next))
+    if (left.length === waiting.length) continue
+    if (left.length) await store.update(id, { waiting: JSON.stringify(left) })
+    else await over(ctx, row, { state: 'failed', how: null, reason: NOT_WANTED, log: null })
+  }
+}
+
+async function over(ctx: RunContext, row: SetupRow, told: Pick<SetupRow, 'state' | 'how' | 'reason' | 'log'>): Promise<void> {
+  const task = await taskStore(ctx.tx).find(row.task_id)
+  if (!task) throw refuse('RESOURCE_NOT_FOUND', `There is no task "${row.task_id}".`)
+  await setupStore(ctx.tx).update(row.id, { ...told, waiting: '[]', ended_at: ctx.now })
+  const { state, how, reason } = told
+  const about = { subject: row.id, project: row.project_id, task: row.task_id }
+  ctx.emit(setupEnded(about, { handle: handleOf(task), work_id: row.work_id, command: row.command, state, how, reason }))
+}
 
 export const undone = defineTool({
   ...internal,
