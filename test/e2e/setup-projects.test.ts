@@ -5,10 +5,8 @@ import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { npmProject } from '../../src/testing/packages.ts'
 import { git } from '../chaos/kill-runs.ts'
-import { Site, write } from './setup-site.ts'
+import { OWN_FILE, Site, write } from './setup-site.ts'
 import { leftOut } from './support.ts'
-
-const OWN_FILE = { write: { path: '{{task.handle}}.txt', text: 'x' } }
 
 /** What it proposes is done as it says, then two begin: the second one gets a copy. Answers with their worktrees. */
 async function begunTwice(site: Site, uses: Record<string, unknown>, proposed: string): Promise<{ tasks: string[]; places: string[] }> {

@@ -11,6 +11,9 @@ import { until } from './support.ts'
 type Fields = Record<string, unknown>
 const SETTINGS = { 'runs.back_off_seconds': 0.05, 'runs.max_lives': 1, 'runs.max_per_host': 20, 'runs.max_per_project': 20 }
 
+/** A step that leaves a file of its own, so that it is merged for itself. */
+export const OWN_FILE = { run: { argv: ['sh', '-c', 'echo x > {{task.handle}}.txt'] } }
+
 /** A real daemon, and a repository with real packages. */
 export class Site {
   readonly daemon: TestDaemon

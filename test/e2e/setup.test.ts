@@ -5,13 +5,11 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { dependenciesOf, INSTALL, npmProject } from '../../src/testing/packages.ts'
 import { git } from '../chaos/kill-runs.ts'
-import { Site, write } from './setup-site.ts'
+import { OWN_FILE, Site, write } from './setup-site.ts'
 import { until } from './support.ts'
 
 /** Uses a package and a file that git does not carry. */
 const USES = { run: { argv: ['node', '-e', "if (require('greet') !== 'greet') process.exit(1); require('fs').readFileSync('.env')"] } }
-/** Of another name for each task: else all but the first would have nothing to merge. */
-const OWN_FILE = { run: { argv: ['sh', '-c', 'echo x > {{task.handle}}.txt'] } }
 
 /** An npm project that depends on one of its two packages. */
 function shop(repo: string): void {

@@ -241,7 +241,7 @@ describe.runIf(inject('postgres'))('ports of daemons that share a database', () 
     const runner = new CheckingRunner()
     const two = await another(one.app, { hostName: 'laptop:/two', runner })
     const ask = async ({ app }: TestApp, n: number) => {
-      const input = { machine: 'laptop', holder: lineHolder(one.repo, `release-${n}`), name: 'x' }
+      const input = { machine: 'laptop', taken: [], holder: lineHolder(one.repo, `release-${n}`), name: 'x' }
       const answer = await app.kernel.invoke({ tool: 'setup_ports', input, credential: 'system', surface: 'daemon' })
       if (!answer.ok) throw new Error(JSON.stringify(answer.error))
       return (answer.value as { port: number }).port
