@@ -108,10 +108,9 @@ export class CheckingRunner extends FakeRunner {
     const [program, ...args] = spec.argv
     const child = spawn(program, args, { cwd: spec.cwd, stdio: ['ignore', 'pipe', 'pipe'] })
     this.#children.set(run, child)
-    for (const stream of [child.stdout, child.stderr])
-      stream.on('data', (bytes) => {
-        if (this.runs.has(run)) this.tell(run, bytes.toString())
-      })
-    child.on('close', (code) => this.exit(run, code))
+    // What a forgotten one says would make it anew.
+    const isKnown = () => this.runs.has(run)
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (bytes) => isKnown() && this.tell(run, bytes.toString()))
+    child.on('close', (code) => isKnown() && this.exit(run, code))
   }
 }

@@ -29,7 +29,7 @@ describe.skipIf(withoutBrowser('[U28] setups and previews'))('a repository that 
     await adding.getByLabel('Checks', { exact: true }).fill('true')
     await adding.getByRole('button', { name: 'Add' }).click()
     const proposed = page.getByRole('dialog', { name: /^Set up / })
-    await proposed.getByText('.signalbox.yaml suggests this').waitFor()
+    await proposed.getByText('Suggested by .signalbox.yaml').waitFor()
     const [setup, dev] = [proposed.getByLabel('Setup', { exact: true }), proposed.getByLabel('Preview', { exact: true })]
     expect([await setup.inputValue(), await dev.inputValue()]).toEqual(['npm ci', 'node server.cjs'])
     const registered = async () => (await daemon.call('repo_list', { project_id: project })).repos[0]

@@ -38,8 +38,11 @@ class Gate extends SetupGround {
 
   /** A task whose setup waits behind that of another. */
   async two(): Promise<[string, string]> {
-    const [first, second] = [await this.start(), await this.start()]
-    await until(async () => (await this.setup(second.id))?.state === 'running' && this.runner.setups === 1)
+    const first = await this.start()
+    // Begun at once, either of them could be the one that waits.
+    await until(() => this.runner.setups === 1)
+    const second = await this.start()
+    await until(async () => (await this.setup(second.id))?.state === 'running')
     return [first.id, second.id]
   }
 }
