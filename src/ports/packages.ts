@@ -9,6 +9,8 @@ export interface Packages {
   give(key: string, checkout: string): Promise<boolean>
   /** Keeps these paths of the checkout by that key. What is there already stays. */
   keep(key: string, checkout: string, paths: string[]): Promise<void>
+  /** Has one copy more of it ready, for which the next checkout does not wait. What fails, or is cut off, leaves nothing behind. */
+  stock(key: string, signal: AbortSignal): Promise<void>
   /** The least recently used first. */
   list(): Promise<Kept[]>
   drop(key: string): Promise<void>
@@ -30,7 +32,10 @@ export interface CommittedFile {
 export interface Kept {
   key: string
   command: string
+  /** With the copy that is ready. */
   bytes: number
+  /** What one copy more would take; 0: one is ready. */
+  spare_bytes: number
   kept_at: number
   used_at: number
 }

@@ -29,6 +29,8 @@ const LONGEST_MS = 15 * 60_000
 const LEFT_MS = 60 * 60_000
 const MANIFEST = 'manifest.json'
 const TREE = 'tree'
+/** A copy that the next checkout takes as it is. */
+const SPARE = 'spare'
 const MOST_LISTED = 64 * 1024 * 1024
 const KEY = /^[0-9a-f]{40}$/
 
@@ -51,10 +53,7 @@ export function createPackages({ folder, privateFolder, env }: PackagesOptions):
       // Elsewhere first: a copy that is cut off leaves nothing in the checkout, and one that outlives its daemon writes to nobody's packages.
       const fresh = join(folder, `.${randomUUID()}`)
       try {
-        for (const path of kept.paths) {
-          await mkdir(dirname(join(fresh, path)), { recursive: true, mode: 0o700 })
-          await copy(join(at(key), TREE, path), join(fresh, path))
-        }
+        await rename(join(at(key), SPARE), fresh).catch(() => copyAll(join(at(key), TREE), kept.paths, fresh))
         await nameAgain(kept, fresh, checkout)
         for (const path of kept.paths) await place(join(fresh, path), checkout, path)
       } finally {
@@ -72,10 +71,7 @@ export function createPackages({ folder, privateFolder, env }: PackagesOptions):
       await rm(at(key), { recursive: true, force: true })
       const fresh = join(folder, `.${randomUUID()}`)
       try {
-        for (const path of paths) {
-          await mkdir(dirname(join(fresh, TREE, path)), { recursive: true, mode: 0o700 })
-          await copy(join(checkout, path), join(fresh, TREE, path))
-        }
+        await copyAll(checkout, paths, join(fresh, TREE))
         const bytes = await sizeOf(fresh)
         const manifest: Manifest = {
           command: commands.get(key) ?? '',
@@ -93,13 +89,27 @@ export function createPackages({ folder, privateFolder, env }: PackagesOptions):
       }
     },
 
+    async stock(key, signal) {
+      const kept = await manifestIn(at(key))
+      if (!kept || (await hasSpare(at(key)))) return
+      const fresh = join(folder, `.${randomUUID()}`)
+      try {
+        await copyAll(join(at(key), TREE), kept.paths, fresh, signal)
+        await rename(fresh, join(at(key), SPARE))
+      } finally {
+        await rm(fresh, { recursive: true, force: true, maxRetries: 3 })
+      }
+    },
+
     async list() {
       const found: Kept[] = []
       for (const key of (await readdir(folder).catch(() => [])).filter((name) => KEY.test(name))) {
         const kept = await manifestIn(at(key))
         const used = await stat(join(at(key), MANIFEST)).catch(() => undefined)
-        if (kept && used)
-          found.push({ key, command: kept.command, bytes: kept.bytes, kept_at: kept.kept_at, used_at: Math.round(used.mtimeMs) })
+        if (!kept || !used) continue
+        const { command, bytes, kept_at } = kept
+        const size = (await hasSpare(at(key))) ? { bytes: 2 * bytes, spare_bytes: 0 } : { bytes, spare_bytes: bytes }
+        found.push({ key, command, ...size, kept_at, used_at: Math.round(used.mtimeMs) })
       }
       return found.sort((a, b) => a.used_at - b.used_at)
     },
@@ -142,19 +152,26 @@ async function place(from: string, checkout: string, path: string): Promise<void
 }
 
 /** By the system's own program: file by file from here takes ten times as long. */
-function copy(from: string, to: string): Promise<void> {
+async function copyAll(from: string, paths: string[], to: string, signal?: AbortSignal): Promise<void> {
   const flags = platform() === 'darwin' ? ['-Rpc'] : ['-a', '--reflink=auto']
-  return run('cp', [...flags, '--', from, to]).then(() => {})
+  for (const path of paths) {
+    await mkdir(dirname(join(to, path)), { recursive: true, mode: 0o700 })
+    await run('cp', [...flags, '--', join(from, path), join(to, path)], { signal })
+  }
+}
+
+async function hasSpare(kept: string): Promise<boolean> {
+  return (await stat(join(kept, SPARE)).catch(() => undefined)) !== undefined
 }
 
 /** Python's programs, pnpm's and those of others have the path of their folder in them. */
 async function naming(tree: string, madeIn: string): Promise<Manifest['naming']> {
-  const listed = await run('grep', ['-rlIF', '--null', '-D', 'skip', '--', madeIn, '.'], tree, [0, 1])
+  const listed = await run('grep', ['-rlIF', '--null', '-D', 'skip', '--', madeIn, '.'], { cwd: tree, fine: [0, 1] })
   const files = listed.split('\0').filter(Boolean)
   const found = await run(
     'find',
     ['.', '-type', 'l', '(', '-lname', literal(madeIn), '-o', '-lname', `${literal(madeIn)}/*`, ')', '-print0'],
-    tree,
+    { cwd: tree },
   )
   return { files, links: found.split('\0').filter(Boolean) }
 }
@@ -184,9 +201,15 @@ async function sizeOf(folder: string): Promise<number> {
   return Number((await run('du', ['-sk', '--', folder])).split('\t')[0]) * 1_024
 }
 
-function run(program: string, args: string[], cwd = '/', fine: number[] = [0]): Promise<string> {
+interface HowToRun {
+  cwd?: string
+  fine?: number[]
+  signal?: AbortSignal | undefined
+}
+
+function run(program: string, args: string[], { cwd = '/', fine = [0], signal }: HowToRun = {}): Promise<string> {
   return new Promise((resolve, reject) => {
-    execFile(program, args, { cwd, maxBuffer: MOST_LISTED, timeout: LONGEST_MS }, (error, stdout, stderr) => {
+    execFile(program, args, { cwd, maxBuffer: MOST_LISTED, timeout: LONGEST_MS, ...(signal && { signal }) }, (error, stdout, stderr) => {
       const code = error ? (typeof error.code === 'number' ? error.code : -1) : 0
       if (fine.includes(code)) resolve(stdout)
       else reject(new Error(`${program} ${args.join(' ').slice(0, 200)}: ${stderr.trim().slice(0, 500) || error?.message}`))

@@ -234,6 +234,33 @@ describe('what is kept', () => {
     expect(readdirSync(kept)).toEqual([key])
   })
 
+  test('[SU9] has a copy ready, which the next checkout gets as it is, and the one after that another', async () => {
+    const ground = new Ground()
+    const key = (await ground.key()) as string
+    const made = ground.checkout('made', { 'node_modules/a.js': 'a' })
+    writeFileSync(join(made, 'node_modules/b.sh'), made)
+    await ground.packages.keep(key, made, ['node_modules'])
+    const [alone] = await ground.packages.list()
+    expect(alone?.spare_bytes).toBe(alone?.bytes)
+    for (let i = 0; i < 2; i++) await ground.packages.stock(key, new AbortController().signal)
+    expect(await ground.packages.list()).toMatchObject([{ bytes: 2 * (alone?.bytes ?? 0), spare_bytes: 0 }])
+    const inode = lstatSync(join(ground.folder, 'kept', key, 'spare/node_modules/a.js')).ino
+    const given = ['one', 'two'].map((name) => ground.checkout(name))
+    for (const path of given) expect(await ground.packages.give(key, path)).toBe(true)
+    expect(given.map((path) => lstatSync(join(path, 'node_modules/a.js')).ino === inode)).toEqual([true, false])
+    expect(given.map((path) => readFileSync(join(path, 'node_modules/b.sh'), 'utf8'))).toEqual(given)
+    expect((await ground.packages.list())[0]?.spare_bytes).toBe(alone?.bytes)
+  })
+
+  test('[SU9] is not half ready when the copy is cut off', async () => {
+    const ground = new Ground()
+    const key = (await ground.key()) as string
+    await ground.packages.keep(key, ground.checkout('made', { 'node_modules/a.js': 'a' }), ['node_modules'])
+    await expect(ground.packages.stock(key, AbortSignal.abort())).rejects.toThrow()
+    expect(readdirSync(join(ground.folder, 'kept'))).toEqual([key])
+    expect((await ground.packages.list())[0]?.spare_bytes).toBeGreaterThan(0)
+  })
+
   test('[SU8] leads nothing out of a checkout that has a link in the place of a folder', async () => {
     const ground = new Ground()
     const key = (await ground.key()) as string

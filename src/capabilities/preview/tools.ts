@@ -70,7 +70,7 @@ function noWorktree(task: TaskRow, work: WorkRow | undefined): Refusal {
 }
 
 function noCommand(handle: string): Refusal {
-  return refuse('INVALID_INPUT', `${handle} has no dev command.`, {
+  return refuse('CONFLICT', `${handle} has no dev command.`, {
     hint: `Say how its program is started; it should listen on $PORT: signalbox repo update ${handle} --dev "npm run dev"`,
     next_tool: 'repo_update',
     next_arguments: { repo_id: handle, dev: 'npm run dev' },

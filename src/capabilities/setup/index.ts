@@ -45,7 +45,7 @@ export const setup = defineCapability({
 export { clean } from './cleanup.ts'
 export { committedCopies } from './committed.ts'
 export { makeReady } from './make.ts'
-export { withPackages } from './packages.ts'
+export { stockUp, withPackages } from './packages.ts'
 export { environmentOf, environmentOfWork, leaseOfWork, lineHolder, portsOf } from './ports.ts'
 export { LIMIT as SETUP_LIMIT, lastLines, PASSED as SETUP_PASSED, setupFailed } from './rules.ts'
 export { hideSecretsOf } from './secrets.ts'

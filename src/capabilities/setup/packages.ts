@@ -21,6 +21,13 @@ interface Checkout {
   kept: KeptUse
 }
 
+interface Made {
+  how: 'made' | 'kept'
+  ended: CommandEnd | 'stale'
+  /** By which the next checkout of landed work gets the same. */
+  key?: string
+}
+
 /** Copies what an earlier setup has made, or makes it, and keeps it for those for whom it may be. */
 export async function withPackages(
   ctx: EffectContext,
@@ -28,7 +35,7 @@ export async function withPackages(
   checkout: Checkout,
   brought: string[],
   make: () => Promise<CommandEnd | 'stale'>,
-): Promise<{ how: 'made' | 'kept'; ended: CommandEnd | 'stale' }> {
+): Promise<Made> {
   const { git, packages } = ctx.ports
   const { repo, path, head, gets, kept } = checkout
   // Given or kept as one, a package folder is everybody's; what was brought into it is for this checkout.
@@ -38,19 +45,31 @@ export async function withPackages(
   const own = kept === 'by_files' ? keys.byFiles : keys.byTree
   // Packages that cannot be copied are installed.
   const gives = (key: string) => packages.give(key, path).catch(() => false)
-  if (gets && (await gives(keys.byFiles))) return given()
+  if (gets && (await gives(keys.byFiles))) return { ...GIVEN, key: keys.byFiles }
   if (gets && (await gives(keys.byTree))) {
     // It was made for a tree that has landed by now.
     if (own !== keys.byTree) await keep(ctx, own, checkout, brought)
-    return given()
+    return GIVEN
   }
   const ended = await make()
   if (ended !== 'stale' && ended.green) await keep(ctx, own, checkout, brought)
-  return { how: 'made', ended }
+  return { how: 'made', ended, ...(own === keys.byFiles && { key: own }) }
 }
 
-function given() {
-  return { how: 'kept' as const, ended: { green: true, how: 'was kept', log: '' } }
+const GIVEN: Made = { how: 'kept', ended: { green: true, how: 'was kept', log: '' } }
+
+/** To copy them takes as long as an agent would wait: the next one finds them copied. Nothing else is deleted for that. */
+export async function stockUp(ctx: EffectContext, key: string | undefined): Promise<void> {
+  const { packages } = ctx.ports
+  try {
+    const all = await packages.list()
+    const total = all.reduce((sum, { bytes }) => sum + bytes, 0)
+    const spare = all.find((one) => one.key === key)?.spare_bytes ?? 0
+    const limit = (await ctx.setting<number>(KEEP_GB)) * GB
+    if (key && spare > 0 && total + spare <= limit) await packages.stock(key, ctx.signal)
+  } catch {
+    // As on a full disk.
+  }
 }
 
 /** What cannot be kept is installed again the next time: nobody waits for that, and nothing fails. */

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Tool } from '../../kernel/tool.ts'
@@ -357,6 +357,34 @@ describe('kept packages', () => {
     expect((await ground.app.owner.call('setup_kept', {})).kept).toHaveLength(2)
   })
 
+  /** The folder of what is kept, with the copy for the next one. */
+  async function spare(ground: Ground): Promise<string> {
+    const [kept] = (await ground.app.owner.call('setup_kept', {})).kept
+    const folder = join(ground.app.folder, 'packages', kept.key)
+    await until(() => existsSync(join(folder, 'spare')))
+    return folder
+  }
+
+  test('[SU9] lie ready as a copy for the next one, also after a check has taken it, unless that takes more disk than they may', async () => {
+    const ground = await shop()
+    await ground.change({ checks: 'test -e node_modules/greet/index.js' })
+    await begun(ground)
+    const kept = await spare(ground)
+    const inode = lstatSync(join(kept, 'spare/node_modules/greet/index.js')).ino
+    expect(lstatSync(join(await begun(ground), 'node_modules/greet/index.js')).ino).toBe(inode)
+    await spare(ground)
+    const { size_bytes } = (await ground.app.owner.call('setup_kept', {})).kept[0]
+    const work = await ground.handedIn('one.txt')
+    await spare(ground)
+    expect(await ground.approve(work)).toMatchObject({ merged: true })
+    await spare(ground)
+    await ground.app.owner.call('setting_update', { key: 'setup.keep_gb', value: size_bytes / 1.5e9 })
+    await begun(ground)
+    await until(async () => (await ground.app.owner.call('setup_kept', {})).kept[0].size_bytes === size_bytes / 2)
+    await begun(ground)
+    expect((await ground.app.owner.call('setup_kept', {})).kept[0].size_bytes).toBe(size_bytes / 2)
+  })
+
   test('[SU9] stand in for no command that does more than install', async () => {
     const ground = await shop()
     await ground.change({ setup: `${INSTALL} && echo made > node_modules/.database` })
@@ -417,8 +445,8 @@ describe('kept packages', () => {
   test('[SU9] that cannot be copied are installed', async () => {
     const ground = await shop()
     await begun(ground)
-    const [kept] = (await ground.app.owner.call('setup_kept', {})).kept
-    rmSync(join(ground.app.folder, 'packages', kept.key, 'tree', 'node_modules'), { recursive: true })
+    const kept = await spare(ground)
+    for (const copy of ['tree', 'spare']) rmSync(join(kept, copy, 'node_modules'), { recursive: true })
     expect(installed(await begun(ground))).toBe("module.exports = 'greet'\n")
     expect(ground.runner.setups).toBe(2)
   })

@@ -167,7 +167,7 @@ export const cleaned = defineTool({
 const KeptView = z.strictObject({
   key: z.string(),
   command: z.string(),
-  size_bytes: z.int(),
+  size_bytes: z.int().describe('With the copy that lies ready for the next checkout'),
   kept_at: Timestamp,
   used_at: Timestamp.describe('When it was last copied into a checkout'),
 })
