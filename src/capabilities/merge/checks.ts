@@ -1,7 +1,7 @@
 import type { EffectContext } from '../../kernel/effect.ts'
 import { type CommandEnd, endCommands, runCommand } from '../command.ts'
 import { type RepoRow, repoUpdated } from '../project/index.ts'
-import { clean, hideSecretsOf, SETUP_LIMIT, SETUP_PASSED, setupCleaned, setupFailed, stockUp, withPackages } from '../setup/index.ts'
+import { clean, hideSecretsOf, SETUP_LIMIT, SETUP_PASSED, setupCleaned, setupFailed, withPackages } from '../setup/index.ts'
 import { taskDeleted, taskMoved } from '../task/index.ts'
 import { mergeWithdrawn } from './schema.ts'
 
@@ -65,7 +65,6 @@ async function judge(
   const { setup } = repo
   const common = { repo: repo.path, env, mayEnd: MAY_END, isWanted: (asked: string) => isWanted({ checks: command, setup: asked }) }
   let notReady: CommandEnd | 'stale' | undefined
-  let stocked = Promise.resolve()
   const cwd = async () => {
     // One that a daemon before this one began may still be at work there.
     await endCommands(ctx, [setupOf(name), cleanupOf(name)])
@@ -77,15 +76,14 @@ async function judge(
     const inherit = await ctx.setting<string[]>(SETUP_PASSED)
     const install = { ...common, name: setupOf(name), command: setup, cwd: async () => path, inherit, limit: SETUP_LIMIT }
     const make = () => runCommand(ctx, install)
-    const fresh = { repo: repo.path, path, head: commit, gets: true, kept: hasLanded ? ('by_files' as const) : ('by_tree' as const) }
-    const { ended, key } = await withPackages(ctx, setup, fresh, brought, make)
+    const kept = hasLanded ? ('by_files' as const) : ('by_tree' as const)
+    const fresh = { repo: repo.path, path, head: commit, gets: true, kept, by: name }
+    const { ended } = await withPackages(ctx, setup, fresh, brought, make)
     await ctx.ports.runner.forget(setupOf(name))
     if (ended === 'stale' || !ended.green) {
       notReady = ended
       throw new Error('not ready')
     }
-    // While the checks run.
-    stocked = stockUp(ctx, key)
     return path
   }
   const isStillWanted = (asked: string) => isWanted({ checks: asked, setup })
@@ -97,8 +95,6 @@ async function judge(
     if (notReady === undefined) throw error
     if (notReady === 'stale') return notReady
     return { green: false, reason: setupFailed(setup as string, notReady), log: notReady.log, notReady: true }
-  } finally {
-    await stocked
   }
 }
 

@@ -8,7 +8,7 @@ import { cleanUpWork } from './cleanup.ts'
 import { get } from './get.ts'
 import { makeSetup } from './make.ts'
 import { migrations } from './migrations.ts'
-import { forgetKept, KEEP_GB } from './packages.ts'
+import { forgetKept, KEEP_GB, stock, stockKept } from './packages.ts'
 import { ENVIRONMENT, EnvironmentLine, FIRST_PORT, LAST_PORT, leasePorts, PORTS_EACH, VariableName } from './ports.ts'
 import { LIMIT, PASSED } from './rules.ts'
 import { KEPT, SETUP_STATES, setupCleaned, setupEnded, setupStarted } from './schema.ts'
@@ -17,11 +17,11 @@ import { secretsWatcher } from './watch.ts'
 
 export const setup = defineCapability({
   name: 'setup',
-  tools: [get, kept, forget, begin, ended, undone, cleaned, leasePorts],
+  tools: [get, kept, forget, begin, ended, undone, cleaned, stock, leasePorts],
   migrations,
   values: { setups: { state: SETUP_STATES, kept: KEPT, waiting: JSON_TEXT } },
   events: [setupStarted, setupEnded, setupCleaned],
-  effects: [makeSetup, forgetKept],
+  effects: [makeSetup, forgetKept, stockKept],
   reactors: [secretsWatcher],
   answers: [answer(attention, setupAttention, 'checkout'), answer(removal, cleanUpWork, 'cleanup')],
   settings: {
@@ -45,7 +45,7 @@ export const setup = defineCapability({
 export { clean } from './cleanup.ts'
 export { committedCopies } from './committed.ts'
 export { makeReady } from './make.ts'
-export { stockUp, withPackages } from './packages.ts'
+export { withPackages } from './packages.ts'
 export { environmentOf, environmentOfWork, leaseOfWork, lineHolder, portsOf } from './ports.ts'
 export { LIMIT as SETUP_LIMIT, lastLines, PASSED as SETUP_PASSED, setupFailed } from './rules.ts'
 export { hideSecretsOf } from './secrets.ts'

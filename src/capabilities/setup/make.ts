@@ -5,7 +5,7 @@ import { endCommands, runCommand } from '../command.ts'
 import { projectStore, type RepoRow, repoUpdated } from '../project/index.ts'
 import { taskDeleted, taskMoved, taskStore } from '../task/index.ts'
 import { Elsewhere, placeOf, type WorkRow, workStore } from '../work/index.ts'
-import { stockUp, withPackages } from './packages.ts'
+import { withPackages } from './packages.ts'
 import { environmentOfWork } from './ports.ts'
 import { LIMIT, NOT_WANTED, PASSED, setupFailed } from './rules.ts'
 import { setupEnded } from './schema.ts'
@@ -84,10 +84,9 @@ export const makeSetup = defineEffect({
     // Nobody waits for it, or it was cut off after it was told. A daemon that was killed may have left its process at work.
     if (row.state !== 'running') return endCommands(ctx, [row.id])
     const repo = await projectStore(ctx.view).repo(row.repo_id)
-    const { key, ...told } = repo ? await setUp(ctx, row, repo).catch((error) => gaveUp(ctx, error)) : failed('Its repository is gone.')
+    const told = repo ? await setUp(ctx, row, repo).catch((error) => gaveUp(ctx, error)) : failed('Its repository is gone.')
     await ctx.report(reportEnded, { setup_id, ...told })
     await ctx.ports.runner.forget(row.id)
-    await stockUp(ctx, key)
   },
 })
 
@@ -100,7 +99,7 @@ async function requireWorkHere(ctx: EffectContext, { host, work_id }: SetupRow):
 }
 
 function failed(reason: string, log: string | null = null) {
-  return { state: 'failed' as const, how: null, reason: reason.slice(0, 4_000), log, key: undefined }
+  return { state: 'failed' as const, how: null, reason: reason.slice(0, 4_000), log }
 }
 
 /** The next attempt may be luckier; after many of them whoever waits is told. */
@@ -120,7 +119,7 @@ async function setUp(ctx: EffectContext, row: SetupRow, repo: RepoRow) {
     return failed(`Its files could not be copied: ${error.message}`)
   }
   const { setup } = repo
-  if (setup === null) return { state: 'ready' as const, how: null, reason: null, log: null, key: undefined }
+  if (setup === null) return { state: 'ready' as const, how: null, reason: null, log: null }
   const isWanted = async (command: string) => {
     const task = await taskStore(ctx.view).find(row.task_id)
     const now = await projectStore(ctx.view).repo(row.repo_id)
@@ -145,9 +144,9 @@ async function setUp(ctx: EffectContext, row: SetupRow, repo: RepoRow) {
   // One that was begun before this daemon is at work there: nothing is copied over it.
   const { state } = await ctx.ports.runner.look(row.id)
   const isNew = state === 'absent' || state === 'prepared'
-  const checkout = { repo: repo.path, path: row.path, head: row.head, gets: isNew && row.kept !== 'none', kept: row.kept }
-  const { how, ended, key } = await withPackages(ctx, setup, checkout, brought, made)
+  const checkout = { repo: repo.path, path: row.path, head: row.head, gets: isNew && row.kept !== 'none', kept: row.kept, by: row.id }
+  const { how, ended } = await withPackages(ctx, setup, checkout, brought, made)
   if (ended === 'stale') return failed(NOT_WANTED)
-  if (ended.green) return { state: 'ready' as const, how, reason: null, log: ended.log, key }
+  if (ended.green) return { state: 'ready' as const, how, reason: null, log: ended.log }
   return failed(setupFailed(setup, ended), ended.log)
 }

@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import { defineEffect, type EffectContext } from '../../kernel/effect.ts'
+import { defineTool } from '../../kernel/tool.ts'
 import type { CommandEnd } from '../command.ts'
+import { Elsewhere } from '../work/index.ts'
 import type { KeptUse } from './schema.ts'
 import '../../ports/packages.ts'
 
@@ -10,6 +12,7 @@ const isPackages = (path: string) => KEPT_PATHS.some((kept) => `/${path}`.endsWi
 const isBelowPackages = (file: string) => KEPT_PATHS.some((kept) => `/${file}`.includes(`/${kept}/`))
 /** As sizes are shown. */
 export const GB = 1_000 ** 3
+const STOCK_ATTEMPTS = 5
 export const KEEP_GB = 'setup.keep_gb'
 
 interface Checkout {
@@ -19,13 +22,8 @@ interface Checkout {
   /** Whether what is kept may be copied there. */
   gets: boolean
   kept: KeptUse
-}
-
-interface Made {
-  how: 'made' | 'kept'
-  ended: CommandEnd | 'stale'
-  /** By which the next checkout of landed work gets the same. */
-  key?: string
+  /** The setup, or the check. */
+  by: string
 }
 
 /** Copies what an earlier setup has made, or makes it, and keeps it for those for whom it may be. */
@@ -35,9 +33,10 @@ export async function withPackages(
   checkout: Checkout,
   brought: string[],
   make: () => Promise<CommandEnd | 'stale'>,
-): Promise<Made> {
+): Promise<{ how: 'made' | 'kept'; ended: CommandEnd | 'stale' }> {
   const { git, packages } = ctx.ports
-  const { repo, path, head, gets, kept } = checkout
+  const { repo, path, head, gets, kept, by } = checkout
+  const { host } = ctx.ports.daemon
   // Given or kept as one, a package folder is everybody's; what was brought into it is for this checkout.
   const isOwn = kept === 'none' || brought.some(isBelowPackages)
   const keys = isOwn ? undefined : await packages.keysOf(command, path, await git.filesOf(repo, head)).catch(() => undefined)
@@ -45,31 +44,25 @@ export async function withPackages(
   const own = kept === 'by_files' ? keys.byFiles : keys.byTree
   // Packages that cannot be copied are installed.
   const gives = (key: string) => packages.give(key, path).catch(() => false)
-  if (gets && (await gives(keys.byFiles))) return { ...GIVEN, key: keys.byFiles }
+  if (gets && (await gives(keys.byFiles))) {
+    await ctx.report(stock, { key: keys.byFiles, host, by })
+    return given()
+  }
   if (gets && (await gives(keys.byTree))) {
     // It was made for a tree that has landed by now.
     if (own !== keys.byTree) await keep(ctx, own, checkout, brought)
-    return GIVEN
+    return given()
   }
   const ended = await make()
-  if (ended !== 'stale' && ended.green) await keep(ctx, own, checkout, brought)
-  return { how: 'made', ended, ...(own === keys.byFiles && { key: own }) }
+  if (ended !== 'stale' && ended.green) {
+    await keep(ctx, own, checkout, brought)
+    if (own === keys.byFiles) await ctx.report(stock, { key: own, host, by })
+  }
+  return { how: 'made', ended }
 }
 
-const GIVEN: Made = { how: 'kept', ended: { green: true, how: 'was kept', log: '' } }
-
-/** To copy them takes as long as an agent would wait: the next one finds them copied. Nothing else is deleted for that. */
-export async function stockUp(ctx: EffectContext, key: string | undefined): Promise<void> {
-  const { packages } = ctx.ports
-  try {
-    const all = await packages.list()
-    const total = all.reduce((sum, { bytes }) => sum + bytes, 0)
-    const spare = all.find((one) => one.key === key)?.spare_bytes ?? 0
-    const limit = (await ctx.setting<number>(KEEP_GB)) * GB
-    if (key && spare > 0 && total + spare <= limit) await packages.stock(key, ctx.signal)
-  } catch {
-    // As on a full disk.
-  }
+function given() {
+  return { how: 'kept' as const, ended: { green: true, how: 'was kept', log: '' } }
 }
 
 /** What cannot be kept is installed again the next time: nobody waits for that, and nothing fails. */
@@ -105,5 +98,38 @@ export const forgetKept = defineEffect({
   attempts: 5,
   async do({ ports: { packages } }, { key }) {
     for (const one of key === null ? (await packages.list()).map((kept) => kept.key) : [key]) await packages.drop(one)
+  },
+})
+
+/** To copy packages takes longer than an agent should wait. Nothing else is deleted for that. */
+export const stockKept = defineEffect({
+  type: 'setup.stock',
+  payload: z.strictObject({ key: z.string(), host: z.string() }),
+  attempts: STOCK_ATTEMPTS,
+  async do(ctx, { key, host }) {
+    const { packages, daemon } = ctx.ports
+    const isLast = ctx.attempt >= STOCK_ATTEMPTS
+    if (host !== daemon.host && daemon.shared && !isLast) throw new Elsewhere(host)
+    const all = await packages.list()
+    const total = all.reduce((sum, { bytes }) => sum + bytes, 0)
+    const spare = all.find((one) => one.key === key)?.spare_bytes ?? 0
+    const fits = total + spare <= (await ctx.setting<number>(KEEP_GB)) * GB
+    // Without it the next one waits for its copy, as on a full disk.
+    if (spare > 0 && fits) await packages.stock(key, ctx.signal).catch((error) => isLast || ctx.signal.aborted || Promise.reject(error))
+  },
+})
+
+export const stock = defineTool({
+  impact: 'write',
+  profile: 'maintainer',
+  internal: true,
+  name: 'setup_stock',
+  title: 'A checkout has got packages',
+  description: 'One copy more is made, and lies ready for the next one.',
+  input: z.strictObject({ key: z.string(), host: z.string(), by: z.string() }),
+  output: z.strictObject({}),
+  async run(ctx, { key, host }) {
+    ctx.enqueue(stockKept({ key, host }, { queue: `setup.stock:${host}` }))
+    return {}
   },
 })
