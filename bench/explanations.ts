@@ -43,10 +43,9 @@ call, which on the small table is done once. A ratio over 1 ms calls also moves 
 little in memory, where two cores give 0.5 to 0.6 at best (docs/decisions/0012). An agent's first call is mostly Node starting (runner, agent) and the MCP
 client being loaded; the agent started by hand has most of that as well.`,
 
-  setup: `Packages are copied file by file where the file system has no reflink (ext4 here): 300 MB are 15,000 files of 20 kB, so it takes what \`cp -a\` takes,
-which depends on the disk and on who else writes to it. Before each turn what earlier turns wrote is flushed. The worktree's row also holds what begins
-before the copy: the worktree itself, the record of its setup and a turn in the queue. The check's row holds the whole passage through the line (see line), of which the
-removal of the checkout of the check before it, 15,000 files as well, has no counterpart in the limits. npm of the whole run is called once, for the first worktree; the run
+  setup: `A worktree and a check move in a copy that was made before, when nobody waited. Begun faster than copies are made, the next one waits for its own:
+the last row, which is what \`cp -a\` takes. Where the file system has no reflink (ext4 here) 300 MB are 15,000 files of 20 kB, and how long that takes depends on the disk and on
+who else writes to it; before each turn what earlier turns wrote is flushed. The check's row holds the whole passage through the line (see line). npm of the whole run is called once, for the first worktree; the run
 fails otherwise. The archives lie in the repository and compress well, so its npm ci is the cheapest there can be: no network, little to unpack.`,
 
   line: `Against a loop that does the same five commands of git and one shell, and looks at nothing. A merge here is seventeen: where branch, remote and line are,

@@ -168,6 +168,7 @@ const KeptView = z.strictObject({
   key: z.string(),
   command: z.string(),
   size_bytes: z.int().describe('With the copy that lies ready for the next checkout'),
+  copy_ready: z.boolean().describe('Whether that copy is there; without it the next checkout waits for one'),
   kept_at: Timestamp,
   used_at: Timestamp.describe('When it was last copied into a checkout'),
 })
@@ -183,10 +184,11 @@ export const kept = defineTool({
   profile: 'operator',
   async look(ctx) {
     const all = await ctx.ports.packages.list()
-    const views = all.map(({ key, command, bytes, kept_at, used_at }) => ({
+    const views = all.map(({ key, command, bytes, spare_bytes, kept_at, used_at }) => ({
       key,
       command,
       size_bytes: bytes,
+      copy_ready: spare_bytes === 0,
       kept_at: iso(kept_at),
       used_at: iso(used_at),
     }))
