@@ -7,6 +7,7 @@ import type { Tool } from '../kernel/tool.ts'
 import { type Caller, openTestApp } from '../testing/app.ts'
 import { QUICK } from '../testing/effects.ts'
 import { FakeGit } from '../testing/fakes/git.ts'
+import { FakeListeners } from '../testing/fakes/listeners.ts'
 import { FakeRunner, fakeHarness, harnessesOf } from '../testing/fakes/runs.ts'
 import { until } from '../testing/signals.ts'
 import { APPROVAL_STATES } from './approval/schema.ts'
@@ -20,7 +21,8 @@ const reads = new Registry(capabilities, dialects).tools.filter((tool) => tool.i
 /** One project with something of everything in it, as its agents and the owner made it; and another. */
 async function twoProjects() {
   const runner = new FakeRunner()
-  const ports = { runner, git: new FakeGit(), harnesses: harnessesOf(fakeHarness()) }
+  const git = Object.assign(new FakeGit(), { ignoredIn: async () => [`.env.${MARK}`] })
+  const ports = { runner, git, listeners: new FakeListeners(), harnesses: harnessesOf(fakeHarness()) }
   const app = await openTestApp({ ports, effectTimes: QUICK })
   onTestFinished(() => app.close())
   const { owner } = app
@@ -28,13 +30,23 @@ async function twoProjects() {
     await owner.call('setting_update', { key, value })
   const { project_id: ours } = await owner.call('project_create', { name: 'Ours' })
   const { project_id: project } = await owner.call('project_create', { name: MARK })
-  const { repo_id: repo } = await owner.call('repo_add', { path: '/repo', project_id: project })
+  const { repo_id: repo } = await owner.call('repo_add', { path: '/repo', project_id: project, setup: MARK, dev: MARK })
   const { task_id: task } = await owner.call('task_create', { project_id: project, title: MARK, description: MARK })
   await owner.call('task_note', { task_id: task, body: MARK })
   const { job_id: job } = await owner.call('job_submit', { task_id: task, action: 'start_agent', options: { approvals: 'ask' } })
+  const begun = async (what: string) => {
+    const named = () => runner.living.find((run) => run.startsWith(what))
+    await until(() => named() !== undefined)
+    return named() as string
+  }
+  const setup = await begun('setup')
+  runner.tell(setup, MARK)
+  runner.exit(setup)
   const living = async () => (await owner.call('run_list', { task_id: task })).runs[0]
   await until(async () => (await living())?.state === 'running')
   const run = (await living()).id as string
+  void owner.call('preview_start', { task_id: task }).catch(() => {})
+  await begun('preview')
   const credential = { secret: runner.kept.get(`${run}/token`) as string }
   const asAgent = async (tool: string, input: object) => {
     const answer = await app.app.kernel.invoke({ tool, input, credential, surface: 'mcp' })

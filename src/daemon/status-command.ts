@@ -246,7 +246,8 @@ function merging({ lines }: Status, look: Look): string {
           ? `${plain(target)} of ${plain(repo)} is ${behind} behind what landed`
           : `Nothing lands on ${plain(target)} of ${plain(repo)}`
       const next = held === null ? `signalbox sync ${repo}` : `signalbox merge retry --repo-id ${repo} --target ${target}`
-      return section(what, `  ${plain(held ?? behind_reason ?? '')}\n`, [next], look)
+      const why = plain(held ?? behind_reason ?? '')
+      return section(what, `  ${why.replaceAll('\n', '\n  ')}\n`, why.includes(next) ? [] : [next], look)
     })
     .join('')
 }

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
 import type { RunSpec, StopReason } from '../ports/runner.ts'
 import type { TestApp } from './app.ts'
 import { FakeRunner } from './fakes/runs.ts'
@@ -98,15 +99,29 @@ export class CheckingRunner extends FakeRunner {
     return started
   }
 
+  constructor() {
+    super()
+    // A command that waits for a file of the test would wait for ever.
+    onTestFinished(() => {
+      for (const run of this.#children.keys()) this.#kill(run)
+    })
+  }
+
   override stop(run: string, why: StopReason) {
-    this.#children.get(run)?.kill('SIGKILL')
+    this.#kill(run)
     return super.stop(run, why)
+  }
+
+  /** With all that it has started. */
+  #kill(run: string): void {
+    const child = this.#children.get(run)
+    if (child?.pid && child.exitCode === null && child.signalCode === null) process.kill(-child.pid, 'SIGKILL')
   }
 
   async #check(run: string, spec: RunSpec): Promise<void> {
     if (run.startsWith('check-')) await this.beforeCheck(spec)
     const [program, ...args] = spec.argv
-    const child = spawn(program, args, { cwd: spec.cwd, stdio: ['ignore', 'pipe', 'pipe'] })
+    const child = spawn(program, args, { cwd: spec.cwd, stdio: ['ignore', 'pipe', 'pipe'], detached: true })
     this.#children.set(run, child)
     // What a forgotten one says would make it anew.
     const isKnown = () => this.runs.has(run)
