@@ -40,7 +40,9 @@ describe('a project with packages', () => {
     const kept = async () => (await site.daemon.call('setup_kept')).kept as { key: string }[]
     const [first] = await kept()
     const contents = () =>
-      execFileSync('sh', ['-c', 'find . -type f | sort | xargs sha256sum'], { cwd: join(site.daemon.home, 'packages', first?.key ?? '') })
+      execFileSync('sh', ['-c', 'find . -type f | sort | xargs sha256sum'], {
+        cwd: join(site.daemon.home, 'packages', first?.key ?? '', 'tree'),
+      })
     const before = contents()
     const changes = Object.entries(dependenciesOf('greet', 'leave')).map(([path, text]) => ({ write: { path, text } }))
     const test_js = "if (require('leave') !== 'leave') process.exit(1)\n"
