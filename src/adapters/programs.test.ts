@@ -18,7 +18,11 @@ const BOTH = PROGRAMS.flatMap(({ harness, interactive }): [string, Harness, Inte
   'without' in harness || 'without' in interactive ? [] : [[harness.name, harness, interactive]],
 )
 
-beforeEach(() => void vi.stubEnv('CODEX_HOME', temporaryFolder()))
+beforeEach(() => {
+  vi.stubEnv('CODEX_HOME', temporaryFolder())
+  // The files that come after this one in the same process need their PATH.
+  return () => vi.unstubAllEnvs()
+})
 
 describe('the agent programs', () => {
   test.each(FOLDERS)('[H43] %s is in the list, with all that its folder holds; what it lacks, it says why', async (folder) => {

@@ -149,6 +149,7 @@ describe.skipIf(leftOut('tmux', 'terminals'))('a terminal with a real daemon', (
     const first = await daemon.call('session_open', { task_id: task })
     const socket = first.session.attach_argv[2]
     const pid = Number(execFileSync('tmux', ['-S', socket, 'display-message', '-p', '#{pid}'], { encoding: 'utf8' }))
+    expect(pid).toBeGreaterThan(1)
     process.kill(pid, 'SIGKILL')
     await site.state(task, 'lost')
     expect((await daemon.call('task_get', { task_id: task })).task).toMatchObject({ attention: 'human' })

@@ -24,7 +24,13 @@ function shell(line: string, more: Partial<Command> = {}): Command {
   return { cwd: '/', argv: ['-c', `alias.it=!${line}`, 'it'], env: { PATH: process.env.PATH ?? '' }, input: '', timeoutMs: 60_000, ...more }
 }
 
-const starterOf = async (exec: Exec) => Number((await exec(shell('ps -o ppid= -p $PPID'))).stdout)
+async function starterOf(exec: Exec): Promise<number> {
+  const { stdout, failed } = await exec(shell('ps -o ppid= -p $PPID'))
+  const pid = Number(stdout)
+  // A signal to 0 is for all of us.
+  if (!(pid > 1)) throw new Error(`who started it was not told: ${failed}`)
+  return pid
+}
 
 describe('[GS1] git is started by a small process of its own', () => {
   test('and answers as ever: what it printed, what it said, that it took too long, that it was stopped, what was cut off', async () => {

@@ -108,6 +108,7 @@ describe.skipIf(withoutTmux)('tmux', () => {
     async vanishes(one) {
       const { attach } = await real().open(one, place().spec)
       const pid = execFileSync('tmux', ['-S', attach[2] as string, 'display-message', '-p', '#{pid}'], { encoding: 'utf8' })
+      expect(Number(pid)).toBeGreaterThan(1)
       process.kill(Number(pid), 'SIGKILL')
     },
   }))
