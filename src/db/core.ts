@@ -121,4 +121,8 @@ export const coreMigrations: Migration[] = [
           })
         : [],
   },
+  {
+    name: 'effects-of-one-host',
+    up: ({ text }) => [`ALTER TABLE effects ADD COLUMN refused_by ${text}`],
+  },
 ]

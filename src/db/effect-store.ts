@@ -22,6 +22,8 @@ export interface EffectRow {
   lease_until: number
   /** 1 while nobody knows whether an attempt that was cut off was done. */
   cut_off: number
+  /** Daemons for which it is not: a list as JSON. */
+  refused_by: string | null
   error: string | null
   call_id: string
   created_at: number
@@ -30,6 +32,7 @@ export interface EffectRow {
 
 export interface EffectTables {
   effects: EffectRow
+  daemons: { id: string; workers: string; seen_at: number }
 }
 
 /**
@@ -67,6 +70,7 @@ export function effectStore(tx: Tx, facts: EngineFacts) {
             epoch: 0,
             lease_until: 0,
             cut_off: 0,
+            refused_by: null,
             error: null,
             call_id: effect.callId,
             created_at: behindTheLast(effect.queue),
@@ -99,10 +103,10 @@ export function effectStore(tx: Tx, facts: EngineFacts) {
     },
 
     /** Writes down how an attempt ended. Undefined when a newer one has begun: that one's end counts. */
-    finish: (row: EffectRow, outcome: Outcome, backOffBaseMs: number): Promise<EffectRow | undefined> =>
+    finish: async (row: EffectRow, outcome: Outcome, backOffBaseMs: number): Promise<EffectRow | undefined> =>
       db
         .updateTable('effects')
-        .set({ owner: null, ...ending(row, outcome, backOffBaseMs) })
+        .set({ owner: null, ...ending(row, outcome, backOffBaseMs), ...(await passedOn(row, outcome)) })
         .where('id', '=', row.id)
         .where('epoch', '=', row.epoch)
         .where('state', '=', 'running')
@@ -117,6 +121,7 @@ export function effectStore(tx: Tx, facts: EngineFacts) {
           state: decision === 'retry' ? 'waiting' : 'dropped',
           attempts: 0,
           run_at: 0,
+          refused_by: null,
           cut_off: sql<number>`CASE WHEN state = 'unknown' THEN 0 ELSE cut_off END`,
           finished_at: decision === 'drop' ? now : null,
         })
@@ -130,6 +135,18 @@ export function effectStore(tx: Tx, facts: EngineFacts) {
     expireAllBut: (owners: string[]) => {
       const running = db.updateTable('effects').set({ lease_until: 0 }).where('state', '=', 'running')
       return (owners.length ? running.where('owner', 'not in', owners) : running).execute()
+    },
+
+    /** A daemon came or went: what the others could not do is offered to all of them. Returns what that is. */
+    offerAgain: async () => {
+      const offered = await db
+        .updateTable('effects')
+        .set({ refused_by: null, run_at: 0 })
+        .where('state', '=', 'waiting')
+        .where('refused_by', 'is not', null)
+        .returning('id')
+        .execute()
+      return offered.map(({ id }) => id)
     },
 
     /** What may be begun now. */
@@ -175,6 +192,17 @@ export function effectStore(tx: Tx, facts: EngineFacts) {
     if (queue === undefined) return now
     return sql<number>`(SELECT CASE WHEN max(o.created_at) >= ${now} THEN max(o.created_at) + 1 ELSE ${now} END
       FROM effects AS o WHERE o.queue = ${queue} AND o.state IN ('waiting', 'running'))`
+  }
+
+  /** Not for this daemon, it is no attempt as long as there is another one to be asked. */
+  async function passedOn(row: EffectRow, outcome: Outcome) {
+    if (outcome.state !== 'elsewhere' || !facts.shared) return {}
+    const refusedBy = [...(JSON.parse(row.refused_by ?? '[]') as string[]), row.owner ?? '']
+    const another = await db.selectFrom('daemons').select('id').where('id', 'not in', refusedBy).limit(1).executeTakeFirst()
+    return {
+      refused_by: JSON.stringify(refusedBy),
+      ...(another && { state: 'waiting' as const, attempts: row.attempts - 1, run_at: 0, finished_at: null }),
+    }
   }
 
   function ending(row: EffectRow, outcome: Outcome, backOffBaseMs: number) {

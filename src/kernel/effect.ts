@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { NotHere } from './error.ts'
 import type { EventOf, EventType, LoggedEvent } from './event.ts'
 import type { Ask, Points } from './point.ts'
 import type { Tx } from './storage.ts'
@@ -21,7 +22,7 @@ import type { Ports, Report, Tool } from './tool.ts'
  * | waiting → running | claimed: due, and nothing of its queue in front of it                   |
  * | running → running | claimed again after its lease ran out: it was cut off                   |
  * | running → done    | done, or recognised as done                                             |
- * | running → waiting | it failed (tried again after a back-off), or its daemon was told to stop |
+ * | running → waiting | it failed (tried again after a back-off), its daemon was told to stop, or it is for another one |
  * | running → dead    | it failed for the last time, or nobody can ever do it                   |
  * | running → unknown | cut off, and not recognised                                             |
  * | dead, unknown → waiting, dropped | a person decided                                         |
@@ -151,10 +152,10 @@ export interface Claim {
   signal: AbortSignal
 }
 
-/** `cutOff`: whether an earlier attempt was done is still to be found out. */
+/** `cutOff`: whether an earlier attempt was done is still to be found out. `elsewhere`: it is for another daemon. */
 export type Outcome =
   | { state: 'done' }
-  | { state: 'failed' | 'stopped'; error: string; cutOff: boolean }
+  | { state: 'failed' | 'stopped' | 'elsewhere'; error: string; cutOff: boolean }
   | { state: 'dead' | 'unknown'; error: string }
 
 export interface ReactorParts {
@@ -203,7 +204,8 @@ export async function react(parts: ReactorParts, claim: Claim): Promise<Outcome>
     return { state: 'done' }
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error)
-    return { state: claim.signal.aborted ? 'stopped' : 'failed', error: text, cutOff }
+    const failed = error instanceof NotHere ? 'elsewhere' : 'failed'
+    return { state: claim.signal.aborted ? 'stopped' : failed, error: text, cutOff }
   } finally {
     for (const end of subscriptions) end()
   }

@@ -75,6 +75,13 @@ export class Refusal extends Error {
   }
 }
 
+/** Thrown by an effect: another daemon on the same database has what it needs, and is asked next. */
+export class NotHere extends Refusal {
+  constructor(what: string, host: string) {
+    super({ code: 'CONFLICT', message: `${what} is on ${host}.`, hint: 'Ask the daemon there.', details: { host } })
+  }
+}
+
 export function refuse(code: Code, message: string, more: Omit<ErrorBody, 'code' | 'message'> = {}): Refusal {
   return new Refusal({ code, message, ...more })
 }

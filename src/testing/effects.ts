@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { type EffectRow, type EffectTables, effectStore } from '../db/effect-store.ts'
 import { tables } from '../db/tables.ts'
 import { defineEffect, type EffectContext, type EffectTimes } from '../kernel/effect.ts'
-import { refuse } from '../kernel/error.ts'
+import { NotHere, refuse } from '../kernel/error.ts'
 import { defineTool } from '../kernel/tool.ts'
 import { openTestApp, type TestApp } from './app.ts'
 import { put, withProbe } from './probe.ts'
@@ -25,6 +25,8 @@ const Payload = z.strictObject({
   holds: z.boolean().default(false),
   /** Does not listen to the signal. */
   deaf: z.boolean().default(false),
+  /** The only world in which it can be done. */
+  only: z.string().default(''),
   reports: z.array(z.string()).default([]),
 })
 type Payload = z.output<typeof Payload>
@@ -38,8 +40,13 @@ export class World {
   readonly signals = new Map<string, AbortSignal>()
   readonly asked: string[] = []
   recogniseFails = 0
+  readonly host: string
   readonly #began = new Map<string, Deferred>()
   readonly #gates = new Map<string, Deferred>()
+
+  constructor(host = '') {
+    this.host = host
+  }
 
   began(name: string): Promise<void> {
     return entry(this.#began, name).promise
@@ -50,8 +57,9 @@ export class World {
   }
 
   async act(ctx: EffectContext, payload: Payload): Promise<void> {
-    const { name, fails, saying, holds, deaf, reports } = payload
+    const { name, fails, saying, holds, deaf, only, reports } = payload
     this.log.push(`+${name}`)
+    if (only && only !== this.host) throw new NotHere(name, only)
     this.signals.set(name, ctx.signal)
     entry(this.#began, name).resolve()
     try {

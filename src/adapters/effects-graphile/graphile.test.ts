@@ -120,6 +120,29 @@ describe('effects on graphile-worker', () => {
     expect(rows.map((row) => row.id)).not.toContain('silent')
   })
 
+  test('[X19] what is for another daemon is passed on at once; refused by all it failed, and is offered again to one that comes', async () => {
+    const slow = { ...PATIENT, backOffMs: 600_000 }
+    const app = await openEffectApp(new World('here'), slow)
+    onTestFinished(() => app.close())
+    const there = await beside(app, new World('there'), slow)
+    const third = await beside(app, new World('third'), slow)
+    const names = Array.from({ length: 30 }, (_, i) => `n${i}`)
+    await enqueue(app, ...names.map((name, i) => ({ name, only: i % 2 ? 'there' : 'third', queue: i % 3 ? `q${i % 5}` : undefined })))
+    await allDone(app, 30)
+    expect([there.world.done.length, third.world.done.length]).toEqual([15, 15])
+    // Nobody is asked twice.
+    expect((await effectRows(app)).filter(({ attempts, epoch }) => attempts !== 1 || epoch > 3)).toEqual([])
+    await third.close()
+    await enqueue(app, { name: 'later', only: 'third' })
+    const waiting = async () => (await effectRows(app)).filter(({ state, run_at }) => state === 'waiting' && run_at > 0)
+    await until(async () => (await waiting()).length === 1)
+    expect(await waiting()).toMatchObject([{ attempts: 1, error: expect.stringContaining('later is on third.') }])
+    const again = await beside(app, new World('third'), slow)
+    await allDone(app, 31)
+    expect(again.world.done).toEqual(['later'])
+    for (const other of [there, again]) await other.close()
+  })
+
   test('[X15] effects without a job, as after a copy from another database, get one; also while the daemon runs', async () => {
     const app = await open()
     const bare = (name: string, queue?: string) => {

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events'
 import { sql } from 'kysely'
-import { effectStore } from '../../db/effect-store.ts'
+import { type EffectTables, effectStore } from '../../db/effect-store.ts'
 import { tables } from '../../db/tables.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import type { EffectsParts } from '../../ports/effects.ts'
@@ -8,11 +8,7 @@ import { addJobs, removeOrphans, withoutJob } from './jobs.ts'
 
 const TIDY_EVERY_BEATS = 10
 
-interface Tables {
-  daemons: { id: string; workers: string; seen_at: number }
-}
-
-type Daemon = Tables['daemons']
+type Daemon = EffectTables['daemons']
 
 /**
  * graphile-worker keeps a dead pool's locks for four hours. Daemons therefore write down that they live and which pools are
@@ -43,6 +39,7 @@ export class Heartbeat {
   async start(): Promise<void> {
     await this.#sayAlive()
     await this.#lookAround()
+    await this.#parts.engine.write((tx) => this.#offerAgain(tx))
     this.#timer = setInterval(() => this.#beat(), this.#parts.times.beatMs)
     this.#timer.unref()
   }
@@ -53,7 +50,15 @@ export class Heartbeat {
     await this.#beating
     if (stillActing) return
     const { engine, owner } = this.#parts
-    await engine.write((tx) => daemons(tx).deleteFrom('daemons').where('id', '=', owner).execute()).catch(() => {})
+    const leave = async (tx: Tx) => {
+      await daemons(tx).deleteFrom('daemons').where('id', '=', owner).execute()
+      await this.#offerAgain(tx)
+    }
+    await engine.write(leave).catch(() => {})
+  }
+
+  async #offerAgain(tx: Tx): Promise<void> {
+    await addJobs(tx, await effectStore(tx, this.#parts.engine.facts).offerAgain())
   }
 
   #beat(): void {
@@ -104,6 +109,7 @@ export class Heartbeat {
       const gone = dead.length ? await daemons(tx).deleteFrom('daemons').where('id', 'in', dead).returningAll().execute() : []
       const living = await daemons(tx).selectFrom('daemons').selectAll().execute()
       await effectStore(tx, engine.facts).expireAllBut(living.map((daemon) => daemon.id))
+      if (gone.length) await this.#offerAgain(tx)
       await removeOrphans(tx, { dead: poolsOf(gone), living: poolsOf(living) }, times.deadAfterMs)
       await addJobs(tx, await withoutJob(tx, engine.facts))
     })
@@ -115,5 +121,5 @@ function poolsOf(some: Daemon[]): string[] {
 }
 
 function daemons(tx: Tx) {
-  return tables<Tables>(tx)
+  return tables<EffectTables>(tx)
 }

@@ -73,6 +73,7 @@ export async function createGraphileEffects(parts: EffectsParts, url: string): P
           pollInterval: times.lookMs,
           logger: silent,
           events: heartbeat.events,
+          forbiddenFlags: [owner],
           preset: WATCHED_ENDS,
           taskList: { [TASK]: (payload) => perform((payload as { id: string }).id) },
         })

@@ -8,13 +8,16 @@ export const TASK = 'signalbox_effect'
 
 /**
  * A job for each of these effects, due when the effect is, or when its lease ends. An effect has one job that counts: a job that
- * is under way loses its key to the new one and is left alone, one that still waits is moved.
+ * is under way loses its key to the new one and is left alone, one that still waits is moved. Its flags are the daemons that leave
+ * it alone, as long as there is one that has not refused it.
  */
 export async function addJobs(tx: Tx, ids: string[]): Promise<void> {
   await sql`
     SELECT graphile_worker.add_job(${sql.lit(TASK)}, json_build_object('id', id), job_key := id,
       run_at := CASE WHEN state = 'running' THEN to_timestamp((lease_until + 1) / 1000.0) WHEN run_at > 0 THEN to_timestamp(run_at / 1000.0)
-        ELSE least(to_timestamp(created_at / 1000.0), clock_timestamp()) END)
+        ELSE least(to_timestamp(created_at / 1000.0), clock_timestamp()) END,
+      flags := CASE WHEN EXISTS (SELECT 1 FROM daemons AS d WHERE NOT refused_by::jsonb ? d.id)
+        THEN ARRAY(SELECT jsonb_array_elements_text(refused_by::jsonb)) END)
     FROM effects WHERE id = ANY(${ids}::text[]) AND state IN ('waiting', 'running') ORDER BY created_at, id`.execute(tables(tx))
 }
 

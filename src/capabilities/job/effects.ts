@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { defineEffect, type EffectContext } from '../../kernel/effect.ts'
-import { Refusal } from '../../kernel/error.ts'
+import { NotHere, Refusal } from '../../kernel/error.ts'
 import { GitRefusal } from '../../ports/git.ts'
 import type { Harness, Launch, LaunchPlan } from '../../ports/harness.ts'
 import type { Exit } from '../../ports/runner.ts'
@@ -212,7 +212,7 @@ function isElsewhere(ctx: EffectContext, run: RunRow): boolean {
 }
 
 function requireHere(ctx: EffectContext, run: RunRow): void {
-  if (isElsewhere(ctx, run)) throw new Error(`This run lives on ${run.host}, not here.`)
+  if (isElsewhere(ctx, run)) throw new NotHere('That run', run.host as string)
 }
 
 function neverBegan(detail: string): Omit<Exit, 'at'> {

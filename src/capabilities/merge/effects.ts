@@ -7,7 +7,7 @@ import { type Belonging, confirming, listed, projectStore, proposalAt, type Repo
 import { reviewStore } from '../review/index.ts'
 import { committedCopies, environmentOf, lineHolder } from '../setup/index.ts'
 import { handleOf, taskStore } from '../task/index.ts'
-import { madeElsewhere, workOf } from '../work/index.ts'
+import { Elsewhere, madeElsewhere, workOf } from '../work/index.ts'
 import { type Commands, endChecks, runChecks, type Verdict } from './checks.ts'
 import { nextInLine } from './order.ts'
 import {
@@ -59,7 +59,8 @@ export const workOffLine = defineEffect({
         await new Passage(ctx, repo, merge).go()
       } catch (error) {
         const passes = error instanceof GitRefusal && error.reason === 'busy' && ctx.attempt < REFUSALS
-        if (!(error instanceof GitRefusal) || passes || (await isElsewhere(ctx, merge))) throw error
+        if (!(error instanceof GitRefusal) || passes) throw error
+        await requireHere(ctx, merge)
         const told = { merge_id: merge.id, reason: error.message.slice(0, 2_000) }
         // Of no use to the next either: the repository has lost something.
         if (error.reason === 'damaged') await ctx.report(lineHold, { ...told, log: null })
@@ -70,9 +71,9 @@ export const workOffLine = defineEffect({
 })
 
 /** On the host that has the work git may find what it did not find here. */
-async function isElsewhere(ctx: EffectContext, { task_id }: MergeRow): Promise<boolean> {
+async function requireHere(ctx: EffectContext, { task_id }: MergeRow): Promise<void> {
   const work = await workOf(ctx.view, task_id)
-  return work !== undefined && madeElsewhere(ctx, work)
+  if (work && madeElsewhere(ctx, work)) throw new Elsewhere(work.host as string)
 }
 
 export const followQueue = (repo: string, target: string) => `follow:${repo}:${target}`

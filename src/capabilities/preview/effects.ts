@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { defineEffect, type EffectContext } from '../../kernel/effect.ts'
+import { NotHere } from '../../kernel/error.ts'
 import type { RunContext } from '../../kernel/tool.ts'
 import { environmentOfWork, leaseOfWork, makeReady } from '../setup/index.ts'
 import { Elsewhere, makeWorktree, placeOf, type WorkRow, workOf, workPlan } from '../work/index.ts'
@@ -109,7 +110,7 @@ export async function askToStop(ctx: RunContext, task: string): Promise<PreviewR
 }
 
 async function end(ctx: EffectContext, row: PreviewRow, reason: string): Promise<void> {
-  if (isElsewhere(ctx, row)) throw new Error(`This preview is on ${row.host}, not here.`)
+  if (isElsewhere(ctx, row)) throw new NotHere('That preview', row.host as string)
   await ctx.ports.runner.stop(row.id, 'stopped', GRACE_MS)
   await ctx.report(previewEnded, { preview_id: row.id, state: 'ended', reason, log: null })
   await ctx.ports.runner.forget(row.id)

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { defineEffect, type EffectContext } from '../../kernel/effect.ts'
+import { NotHere } from '../../kernel/error.ts'
 import { KEYS, type Signs } from '../../ports/terminal.ts'
 import { hashOf, newSecret } from '../agent/index.ts'
 import { environmentOfWork, makeReady } from '../setup/index.ts'
@@ -122,7 +123,7 @@ export const closeSession = defineEffect({
   attempts: MANY,
   async do(ctx, { session_id }) {
     const row = await requireSession(ctx, session_id)
-    if (isElsewhere(ctx, row)) throw new Error(`This session is on ${row.host}, not here.`)
+    if (isElsewhere(ctx, row)) throw new NotHere('That session', row.host as string)
     const screen = row.state === 'open' ? (await ctx.ports.terminal.screen(row).catch(() => undefined))?.text : undefined
     await ctx.ports.terminal.close(row, GRACE_MS)
     await ctx.report(sessionEnded, { session_id, state: 'closed', reason: 'It was closed.', screen, all: true })

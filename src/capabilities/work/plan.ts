@@ -1,4 +1,4 @@
-import { Refusal, refuse } from '../../kernel/error.ts'
+import { NotHere, type Refusal, refuse } from '../../kernel/error.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import type { LookContext, Reading, RunContext } from '../../kernel/tool.ts'
 import type { BaseStrategy, Git, Place } from '../../ports/git.ts'
@@ -126,9 +126,9 @@ export async function requireHere(ctx: Pick<LookContext, 'ports'>, row: WorkRow,
   if (await isElsewhere(ctx, row, place)) throw new Elsewhere(row.host as string)
 }
 
-export class Elsewhere extends Refusal {
+export class Elsewhere extends NotHere {
   constructor(host: string) {
-    super({ code: 'CONFLICT', message: `The worktree of that task is on ${host}.`, hint: 'Ask the daemon there.', details: { host } })
+    super('The worktree of that task', host)
   }
 }
 
