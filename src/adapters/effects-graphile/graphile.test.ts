@@ -18,6 +18,7 @@ import {
 } from '../../testing/effects.ts'
 import { testSurroundings } from '../../testing/ports.ts'
 import { until } from '../../testing/signals.ts'
+import { Attempt } from '../effects-shared/attempt.ts'
 
 const server = inject('postgres')
 
@@ -141,6 +142,38 @@ describe('effects on graphile-worker', () => {
     await allDone(app, 31)
     expect(again.world.done).toEqual(['later'])
     for (const other of [there, again]) await other.close()
+  })
+
+  test('[X19] a daemon that comes in the moment of the last refusal is asked, and so is one that was taken for dead and speaks again', async () => {
+    const slow = { ...PATIENT, backOffMs: 600_000 }
+    const app = await openEffectApp(new World('here'), slow)
+    onTestFinished(() => app.close())
+    const { engine } = app.app
+    const daemons = async () =>
+      (await sql<{ id: string }>`SELECT id FROM daemons ORDER BY id`.execute(tables(engine.view))).rows.map(({ id }) => id)
+    const [owner = ''] = await daemons()
+    const row = await leaveCutOff(app, { name: 'a', only: 'there' }, { owner })
+    const waits = async () =>
+      (await sql`SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`.execute(tables(engine.view))).rows.length > 0
+    let there: Awaited<ReturnType<typeof beside>> | undefined
+    const comes = () => beside(app, new World('there'), slow).then((other) => (there = other))
+    let coming: Promise<unknown> | undefined
+    const refusal = new Attempt({ engine, owner, times: slow, onStuck: async () => {}, onStuckCommitted: () => {} }, row)
+    const refused = async () => ({ state: 'elsewhere', error: 'a is on there.', cutOff: false }) as const
+    await refusal.run(refused, async () => {
+      coming = comes()
+      await until(async () => there !== undefined || (await waits()))
+    })
+    await coming
+    await allDone(app, 1)
+    await enqueue(app, { name: 'b', only: 'nowhere' })
+    const refusedTimes = (n: number) =>
+      until(async () => (await effectRows(app)).some(({ state, run_at, attempts }) => state === 'waiting' && run_at > 0 && attempts === n))
+    await refusedTimes(1)
+    const other = (await daemons()).filter((id) => id !== owner)
+    await engine.write((tx) => sql`DELETE FROM daemons WHERE id = ANY(${other})`.execute(tables(tx)))
+    await refusedTimes(2)
+    await there?.close()
   })
 
   test('[X15] effects without a job, as after a copy from another database, get one; also while the daemon runs', async () => {

@@ -1,9 +1,10 @@
 import { EventEmitter } from 'node:events'
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { type EffectTables, effectStore } from '../../db/effect-store.ts'
 import { tables } from '../../db/tables.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import type { EffectsParts } from '../../ports/effects.ts'
+import { holdDaemons } from '../effects-shared/attempt.ts'
 import { addJobs, removeOrphans, withoutJob } from './jobs.ts'
 
 const TIDY_EVERY_BEATS = 10
@@ -39,7 +40,6 @@ export class Heartbeat {
   async start(): Promise<void> {
     await this.#sayAlive()
     await this.#lookAround()
-    await this.#parts.engine.write((tx) => this.#offerAgain(tx))
     this.#timer = setInterval(() => this.#beat(), this.#parts.times.beatMs)
     this.#timer.unref()
   }
@@ -51,6 +51,7 @@ export class Heartbeat {
     if (stillActing) return
     const { engine, owner } = this.#parts
     const leave = async (tx: Tx) => {
+      await holdDaemons(engine, tx)
       await daemons(tx).deleteFrom('daemons').where('id', '=', owner).execute()
       await this.#offerAgain(tx)
     }
@@ -73,15 +74,23 @@ export class Heartbeat {
 
   async #sayAlive(): Promise<void> {
     const { engine, owner } = this.#parts
-    const seen_at = sql<number>`${engine.facts.nowMs()}`
-    const workers = JSON.stringify(this.#pool ? [this.#pool] : [])
-    await engine.write((tx) =>
-      daemons(tx)
-        .insertInto('daemons')
-        .values({ id: owner, workers, seen_at })
-        .onConflict((oc) => oc.column('id').doUpdateSet({ workers, seen_at }))
-        .execute(),
-    )
+    const signs = { workers: JSON.stringify(this.#pool ? [this.#pool] : []), seen_at: sql<number>`${engine.facts.nowMs()}` }
+    await engine.write(async (tx) => {
+      const said = await daemons(tx).updateTable('daemons').set(signs).where('id', '=', owner).executeTakeFirst()
+      if (said.numUpdatedRows === 0n) await this.#come(tx, signs)
+    })
+  }
+
+  /** New, or taken for dead meanwhile. */
+  async #come(tx: Tx, signs: { workers: string; seen_at: RawBuilder<number> }): Promise<void> {
+    const { engine, owner } = this.#parts
+    await holdDaemons(engine, tx)
+    await daemons(tx)
+      .insertInto('daemons')
+      .values({ id: owner, ...signs })
+      .onConflict((oc) => oc.column('id').doUpdateSet(signs))
+      .execute()
+    await this.#offerAgain(tx)
   }
 
   async #lookAround(): Promise<void> {
@@ -106,6 +115,7 @@ export class Heartbeat {
     const { engine, times } = this.#parts
     await engine.write(async (tx) => {
       await engine.hold?.(tx, ['effects.tidy'])
+      if (dead.length) await holdDaemons(engine, tx)
       const gone = dead.length ? await daemons(tx).deleteFrom('daemons').where('id', 'in', dead).returningAll().execute() : []
       const living = await daemons(tx).selectFrom('daemons').selectAll().execute()
       await effectStore(tx, engine.facts).expireAllBut(living.map((daemon) => daemon.id))

@@ -54,6 +54,7 @@ export class Attempt {
     const { engine, times, onStuck, onStuckCommitted } = this.#parts
     const ended = await engine.write(async (tx) => {
       await holdQueue(this.#parts, tx, this.row.queue)
+      if (outcome.state === 'elsewhere') await holdDaemons(engine, tx)
       const row = await effectStore(tx, engine.facts).finish(this.row, outcome, times.backOffMs)
       if (row && isStuck(row)) await onStuck(tx, row)
       if (row) await alongside?.(tx, row)
@@ -109,6 +110,11 @@ function isStuck({ state }: EffectRow): boolean {
 /** Who begins and who ends something of one queue must see each other: else the next in line could be passed over by both. */
 export async function holdQueue({ engine }: EffectsParts, tx: Tx, queue: string | null): Promise<void> {
   if (queue !== null) await engine.hold?.(tx, [`effects.queue.${queue}`])
+}
+
+/** Who passes something on and who comes or goes must see each other: else it could wait for nobody, or pass over the one that has it. */
+export async function holdDaemons(engine: EffectsParts['engine'], tx: Tx): Promise<void> {
+  await engine.hold?.(tx, ['effects.daemons'])
 }
 
 async function within(ms: number, ends: Promise<unknown>[]): Promise<void> {
