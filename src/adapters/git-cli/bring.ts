@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { constants, type Stats } from 'node:fs'
-import { type FileHandle, mkdir, open, realpath, writeFile } from 'node:fs/promises'
+import { type FileHandle, lstat, mkdir, open, readlink, realpath } from 'node:fs/promises'
 import { dirname, join, relative, sep } from 'node:path'
 import { GitRefusal } from '../../ports/git.ts'
 import { type At, LONG_MS } from './run.ts'
@@ -8,6 +8,8 @@ import { type At, LONG_MS } from './run.ts'
 const NOT_LITERAL = '--no-literal-pathspecs'
 const MOST_FILES = 200
 const MOST_BYTES = 32 * 1024 * 1024
+/** The mode of a file that is being copied: nobody reads half of it, and the next attempt knows it. */
+const BEGUN = 0o200
 
 /**
  * Files that git does not carry, from the person's checkout to another one. Only what is ignored in both: anything else would be committed
@@ -45,10 +47,38 @@ async function isThere(from: string, to: string, path: string): Promise<boolean>
     await mkdir(dirname(target), { recursive: true }).catch(() => {})
     // A branch may have a link in the place of a folder, which leads out.
     if (!(await isWithin(to, dirname(target)))) return false
-    await writeFile(target, await handle.readFile(), { flag: 'wx', mode: kind.mode & 0o777 }).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EEXIST') throw error
-    })
+    await put(to, target, await contentOf(handle, kind.size), kind.mode & 0o777)
     return true
+  })
+}
+
+/** What is there stays, unless an attempt before this one was cut off in the middle of it. */
+async function put(top: string, target: string, content: Buffer, mode: number): Promise<void> {
+  const handle = (await opened(target, constants.O_EXCL | constants.O_CREAT)) ?? (await begunBefore(target))
+  try {
+    if (!handle || !(await isBelow(top, await pathOf(handle, target)))) return
+    await handle.truncate(0)
+    await handle.writeFile(content)
+    await handle.chmod(mode)
+  } finally {
+    await handle?.close()
+  }
+}
+
+async function begunBefore(target: string): Promise<FileHandle | undefined> {
+  const isBegun = (kind: Stats) => kind.isFile() && kind.nlink === 1 && (kind.mode & 0o777) === BEGUN
+  if (!isBegun(await lstat(target))) return undefined
+  const handle = await opened(target, 0)
+  if (handle && isBegun(await handle.stat())) return handle
+  await handle?.close()
+  return undefined
+}
+
+function opened(target: string, how: number): Promise<FileHandle | undefined> {
+  const flags = how | constants.O_WRONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+  return open(target, flags, BEGUN).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'EEXIST') return undefined
+    throw error
   })
 }
 
@@ -57,7 +87,7 @@ export async function textsOf(at: At, patterns: string[], mostBytes: number): Pr
   const texts: string[] = []
   for (const path of (await ignored(at, patterns)).slice(0, MOST_FILES))
     await reading(at.cwd, path, async (handle, { size }) => {
-      const bytes = size <= mostBytes ? await handle.readFile() : Buffer.alloc(0)
+      const bytes = size <= mostBytes ? await contentOf(handle, size) : Buffer.alloc(0)
       if (isUtf8(bytes)) texts.push(bytes.toString('utf8'))
       return true
     })
@@ -71,15 +101,35 @@ async function reading(top: string, path: string, read: (handle: FileHandle, kin
   const handle = await open(source, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(() => undefined)
   try {
     const kind = await handle?.stat()
-    return handle !== undefined && kind?.isFile() === true && (await read(handle, kind))
+    if (!handle || !kind?.isFile()) return false
+    // Between the two steps a folder on the way can have become a link that leads out.
+    return (await isBelow(top, await pathOf(handle, source))) && (await read(handle, kind))
   } finally {
     await handle?.close()
   }
 }
 
+/** Where it was really opened, on a system that says so. */
+function pathOf(handle: FileHandle, asked: string): Promise<string> {
+  return readlink(`/proc/self/fd/${handle.fd}`).catch(() => realpath(asked))
+}
+
+/** No more than it had when it was looked at: somebody may be adding to it without an end. */
+async function contentOf(handle: FileHandle, size: number): Promise<Buffer> {
+  const buffer = Buffer.alloc(size)
+  let length = 0
+  for (let read = -1; read !== 0 && length < size; length += read)
+    ({ bytesRead: read } = await handle.read(buffer, length, size - length, length))
+  return buffer.subarray(0, length)
+}
+
 async function isWithin(top: string, folder: string): Promise<boolean> {
-  const [above, real] = await Promise.all([realpath(top), realpath(folder).catch(() => '/')])
-  const way = relative(above, real)
+  return isBelow(top, await realpath(folder).catch(() => '/'))
+}
+
+/** `real` has no links in it. */
+async function isBelow(top: string, real: string): Promise<boolean> {
+  const way = relative(await realpath(top), real)
   return way !== '..' && !way.startsWith(`..${sep}`)
 }
 

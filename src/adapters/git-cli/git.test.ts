@@ -32,6 +32,8 @@ import { opener, type Repo } from './run.ts'
 import { Watch } from './stuck.ts'
 import { changedIn } from './tree.ts'
 
+const withoutPython = (process.env.SIGNALBOX_TEST_WITHOUT ?? '').split(',').includes('python3')
+
 /** A real repository with one commit, a home of its own, and our git on it. */
 class Ground {
   readonly folder = realpathSync(mkdtempSync(join(tmpdir(), 'signalbox-git-')))
@@ -739,6 +741,69 @@ describe('what is in a place', () => {
     expect(program).not.toBe(before)
     expect(await filesOf('as a text again')).toBe(before)
   })
+
+  test('[G17] [SU9] files of a commit have their whole names, whatever is in them', async ({ ground }) => {
+    ground.write('a\tb', 'x')
+    ground.write('c\nd', 'y')
+    const names = (await ground.git.filesOf(ground.top, ground.commit('strange'))).map(({ path }) => path)
+    expect(names).toEqual(expect.arrayContaining(['a\tb', 'c\nd']))
+  })
+
+  test.skipIf(process.platform !== 'linux')(
+    '[SU8] a copy that was cut off, as by a full disk, is made whole by the next attempt; others stay as they are',
+    async ({ ground }) => {
+      ground.write('.gitignore', '.env*\n')
+      ground.commit('ignored')
+      const place = await ground.made()
+      for (const name of ['.env', '.env.own', '.env.shut']) ground.write(name, `KEY=${'x'.repeat(50_000)}\n`)
+      chmodSync(join(ground.top, '.env.shut'), 0o400)
+      ground.write('.env.own', 'KEY=', place.path)
+      // Files of this process may not grow beyond that: a full disk for it alone.
+      const limit = (bytes: string) => execFileSync('prlimit', ['--pid', String(process.pid), `--fsize=${bytes}:`])
+      limit('10000')
+      try {
+        await expect(ground.git.bring(ground.top, place.path, ['.env*'])).rejects.toThrow('EFBIG')
+      } finally {
+        limit('unlimited')
+      }
+      expect(await ground.git.bring(ground.top, place.path, ['.env*'])).toEqual(['.env', '.env.own', '.env.shut'])
+      const text = (name: string, below = place.path) => readFileSync(join(below, name), 'utf8')
+      expect([text('.env') === text('.env', ground.top), text('.env.shut') === text('.env', ground.top), text('.env.own')]).toEqual([
+        true,
+        true,
+        'KEY=',
+      ])
+      expect(['.env', '.env.shut'].map((name) => lstatSync(join(place.path, name)).mode & 0o777)).toEqual([0o644, 0o400])
+    },
+  )
+
+  test.skipIf(process.platform !== 'linux' || withoutPython)(
+    '[SU8] no folder becomes a link to what is hidden in the middle of a copy',
+    async ({ ground }) => {
+      const hidden = join(ground.folder, 'hidden')
+      ground.write('token', 'secret', hidden)
+      ground.write('.gitignore', 'config\n')
+      ground.commit('ignored')
+      ground.write('config/token', 'mine')
+      const place = await ground.made()
+      const copy = join(place.path, 'config/token')
+      const link = join(ground.folder, 'link')
+      symlinkSync(hidden, link)
+      // Two names change places in one step, over and over.
+      const swap =
+        'import ctypes, os, sys\nc = ctypes.CDLL(None)\na, b = map(os.fsencode, sys.argv[1:])\nwhile True: c.renameat2(-100, a, -100, b, 2)'
+      const racer = spawn('python3', ['-c', swap, join(ground.top, 'config'), link])
+      try {
+        for (let i = 0; i < 40; i++) {
+          await ground.git.bring(ground.top, place.path, ['config/*']).catch(() => {})
+          if (existsSync(copy)) expect(readFileSync(copy, 'utf8')).toBe('mine')
+          rmSync(copy, { force: true })
+        }
+      } finally {
+        racer.kill('SIGKILL')
+      }
+    },
+  )
 
   test('[G17] [SU9] a submodule that is filled is not as it was, whatever it says about itself', async ({ ground }) => {
     const place = await withSubmodule(ground)

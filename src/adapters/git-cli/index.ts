@@ -127,9 +127,9 @@ export function createGit({
       const repo = await openRepo(open, path)
       const listed = (await repo.git(['ls-tree', '-r', '-z', checkCommit(commit)], { timeoutMs: LONG_MS })).toString()
       return listed.split('\0').flatMap((line) => {
-        const [about, file] = line.split('\t')
-        const [mode, , id] = about?.split(' ') ?? []
-        return file === undefined ? [] : [{ path: file, id: `${mode} ${id}` }]
+        const end = line.indexOf('\t')
+        const [mode, , id] = line.slice(0, end).split(' ')
+        return end < 0 ? [] : [{ path: line.slice(end + 1), id: `${mode} ${id}` }]
       })
     },
     extras: async (path, at) => {
