@@ -221,7 +221,7 @@ async function keptIn(folder: string, packages: string): Promise<(to: string) =>
     env: process.env,
   })
   const from = join(packages, '..')
-  const key = (await port.keysOf('npm ci', from, [{ path: 'package-lock.json', id: '1' }]))?.byFiles as string
+  const key = (await port.keysOf('npm ci', from, [{ path: 'package-lock.json', id: '1' }], []))?.byFiles as string
   await port.keep(key, from, ['node_modules'])
   return async (to) => {
     if (!(await port.give(key, to))) throw new Error('nothing was given')

@@ -2,9 +2,9 @@
 export interface Packages {
   /**
    * By what the result of this command in this checkout is known again. Undefined when nobody can say: then nothing is kept and nothing
-   * given. `files`: all that the commit of the checkout has.
+   * given. `files`: all that the commit of the checkout has; `brought`: those that were copied into it.
    */
-  keysOf(command: string, checkout: string, files: CommittedFile[]): Promise<Keys | undefined>
+  keysOf(command: string, checkout: string, files: CommittedFile[], brought: string[]): Promise<Keys | undefined>
   /** Copies what is kept into the checkout; false when nothing is. Nobody who writes there writes to what is kept. */
   give(key: string, checkout: string): Promise<boolean>
   /** Keeps these paths of the checkout by that key. What is there already stays. */

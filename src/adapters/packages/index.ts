@@ -41,8 +41,8 @@ export function createPackages({ folder, privateFolder, env }: PackagesOptions):
   }
   const commands = new Map<string, string>()
   return {
-    async keysOf(command, checkout, files) {
-      const keys = await keysOf(command, checkout, files, env.PATH)
+    async keysOf(command, checkout, files, brought) {
+      const keys = await keysOf(command, checkout, files, brought, env.PATH)
       for (const key of Object.values(keys ?? {})) commands.set(key, command)
       return keys
     },

@@ -43,8 +43,13 @@ class Ground {
     return path
   }
 
-  async key(command = 'npm ci', files: CommittedFile[] = [{ path: 'package-lock.json', id: '1' }], checkout = this.folder) {
-    return (await this.packages.keysOf(command, checkout, files))?.byFiles
+  async key(
+    command = 'npm ci',
+    files: CommittedFile[] = [{ path: 'package-lock.json', id: '1' }],
+    checkout = this.folder,
+    brought: string[] = [],
+  ) {
+    return (await this.packages.keysOf(command, checkout, files, brought))?.byFiles
   }
 }
 
@@ -78,7 +83,8 @@ describe('the key', () => {
       )
     }
     expect(await keyWith({ test: 'x', prepare: 'husky' }, '1')).toBe(await keyWith({ test: 'x', prepare: 'husky' }, '2'))
-    expect(await keyWith({ postinstall: 'node make.js' }, '1')).not.toBe(await keyWith({ postinstall: 'node make.js' }, '2'))
+    for (const name of ['postinstall', 'preprepare', 'postprepare', 'dependencies', 'pnpm:devPreinstall'])
+      expect(await keyWith({ [name]: 'node make.js' }, '1')).not.toBe(await keyWith({ [name]: 'node make.js' }, '2'))
   })
 
   test('[SU9] waits for no pipe that a branch has in the place of a manifest, and believes no folder that is copied', async () => {
@@ -91,7 +97,32 @@ describe('the key', () => {
     expect(await ground.key('npm ci', files, checkout)).not.toBe(await ground.key('npm ci', more, checkout))
     const copied = ground.checkout('copied', { 'package.json': '{"dependencies":{"lib":"file:./lib"}}' })
     expect(await ground.key('yarn install', files, copied)).not.toBe(await ground.key('yarn install', more, copied))
+    for (const [path, text] of [
+      ['package.json', '{"devDependencies":{"lib":"./lib"}}'],
+      ['package.json', '{"overrides":{"lib":{"deep":"file:lib"}}}'],
+      ['package.json', '{"dependenciesMeta":{"lib":{"injected":true}}}'],
+      ['.npmrc', 'inject-workspace-packages=true\n'],
+      ['.pnpmfile.cjs', "module.exports = require('./lib')\n"],
+      ['package.yaml', 'scripts: { prepare: node lib }\n'],
+    ] as const) {
+      const other = ground.checkout(`c${Math.random()}`, { [path]: text })
+      const lone = [{ path, id: '1' }]
+      expect(await ground.key('pnpm install', lone, other)).not.toBe(await ground.key('pnpm install', [...lone, ...more.slice(1)], other))
+    }
+    const plain = ground.checkout('plain', { 'package.json': '{"main":"./lib","dependencies":{"a":"file:vendor/a.tgz","b":"./b.tgz"}}' })
+    expect(await ground.key('npm ci', files, plain)).toBe(await ground.key('npm ci', more, plain))
     expect(await ground.key('npm ci', [{ path: 'node_modules/own/index.js', id: '1' }])).toBeUndefined()
+  })
+
+  test('[SU9] [SU10] is decided by the names of files that were copied into it, and by what those say that package managers read', async () => {
+    const ground = new Ground()
+    const keyWith = (brought: Record<string, string>) =>
+      ground.key('npm ci', undefined, ground.checkout(`c${Math.random()}`, brought), Object.keys(brought))
+    const first = await keyWith({ '.env': 'A=1' })
+    expect(await keyWith({ '.env': 'A=2' })).toBe(first)
+    expect(await keyWith({})).not.toBe(first)
+    expect(await keyWith({ '.env.test': 'A=1' })).not.toBe(first)
+    expect(await keyWith({ '.npmrc': 'registry=https://a' })).not.toBe(await keyWith({ '.npmrc': 'registry=https://b' }))
   })
 
   test('[SU9] there is none for a command that may do more than install', async () => {
@@ -124,9 +155,9 @@ describe('the key of a tree', () => {
   test('[SU10] is that of no other tree', async () => {
     const { packages, folder } = new Ground()
     const lock = { path: 'package-lock.json', id: '1' }
-    const keys = await packages.keysOf('npm ci', folder, [lock])
-    expect(await packages.keysOf('npm ci', folder, [lock])).toEqual(keys)
-    expect((await packages.keysOf('npm ci', folder, [lock, { path: 'src/main.ts', id: '7' }]))?.byTree).not.toBe(keys?.byTree)
+    const keys = await packages.keysOf('npm ci', folder, [lock], [])
+    expect(await packages.keysOf('npm ci', folder, [lock], [])).toEqual(keys)
+    expect((await packages.keysOf('npm ci', folder, [lock, { path: 'src/main.ts', id: '7' }], []))?.byTree).not.toBe(keys?.byTree)
     expect(keys?.byTree).not.toBe(keys?.byFiles)
   })
 })

@@ -39,7 +39,7 @@ export async function withPackages(
   const { host } = ctx.ports.daemon
   // Given or kept as one, a package folder is everybody's; what was brought into it is for this checkout.
   const isOwn = kept === 'none' || brought.some(isBelowPackages)
-  const keys = isOwn ? undefined : await packages.keysOf(command, path, await git.filesOf(repo, head)).catch(() => undefined)
+  const keys = isOwn ? undefined : await packages.keysOf(command, path, await git.filesOf(repo, head), brought).catch(() => undefined)
   if (!keys) return { how: 'made', ended: await make() }
   const own = kept === 'by_files' ? keys.byFiles : keys.byTree
   // Packages that cannot be copied are installed.

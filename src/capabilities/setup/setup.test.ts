@@ -423,6 +423,21 @@ describe('kept packages', () => {
     expect([existsSync(join(next, 'node_modules/leave/index.js')), ground.runner.setups]).toEqual([true, 2])
   })
 
+  test('[SU8] [SU10] have nothing in them of files that only checks get, or only worktrees', async () => {
+    const ground = await shop()
+    await ground.change({ check_files: ['.env.test'], checks: 'test -e node_modules/.stash' })
+    ground.commit(ground.top, '.gitignore', 'node_modules\n.env.test\n')
+    writeFileSync(join(ground.top, '.env.test'), 'TOKEN=for-checks-only\n')
+    const work = await ground.begun()
+    const manifest = JSON.parse(readFileSync(join(work.path, 'package.json'), 'utf8'))
+    const postinstall = 'touch node_modules/.stash; if test -e .env.test; then cp .env.test node_modules/.stash; fi'
+    writeFileSync(join(work.path, 'package.json'), JSON.stringify({ ...manifest, scripts: { postinstall } }))
+    ground.commit(work.path, 'one.txt', 'x')
+    await ground.handIn(work, 'done')
+    expect(await ground.approve(work)).toMatchObject({ merged: true })
+    expect(readFileSync(join(await begun(ground), 'node_modules/.stash'), 'utf8')).toBe('')
+  })
+
   test('[SU10] are not made where somebody was before the setup: an edit can be hidden from git', async () => {
     const ground = await shop()
     await ground.change({ setup: null })
