@@ -22,6 +22,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, test as base, describe, expect } from 'vitest'
 import { type Git, GitRefusal, type NewPlace } from '../../ports/git.ts'
+import { dig } from '../../testing/deep.ts'
 import { gitNow, realGit } from '../../testing/git.ts'
 import { until } from '../../testing/signals.ts'
 import { kill } from '../../testing/survivors.ts'
@@ -523,6 +524,21 @@ describe('work is saved', () => {
     await ground.git.restore(place, rescue?.ref as string, 'T-1')
     expect(readFileSync(join(place.path, 'junk.txt'), 'utf8')).toBe('junk')
     expect((await refusal(ground.git.restore(place, 'refs/signalbox/rescue/T-1/none', 'T-1'))).reason).toBe('missing')
+  })
+
+  test('[G6] and its folder goes, whatever may not be written in it and however deep it is; it keeps no other in its place', async ({
+    ground,
+  }) => {
+    const [place, other] = [await ground.made(), await ground.made('other')]
+    ground.write('cache/x/y', '', place.path)
+    ground.write('cache/.gitignore', '*\n', place.path)
+    dig(join(place.path, 'cache'))
+    chmodSync(join(place.path, 'cache/x'), 0o555)
+    chmodSync(place.path, 0o555)
+    await ground.git.remove(place, 'T-1')
+    expect(readdirSync(join(ground.worktrees, '.removed'))).toEqual([])
+    await ground.git.remove(other, 'T-2')
+    expect([place, other].map(({ path }) => existsSync(path))).toEqual([false, false])
   })
 
   test('[G8] a repository inside keeps its place until its work is elsewhere too', async ({ ground }) => {

@@ -1,8 +1,9 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { constants } from 'node:fs'
-import { lstat, mkdir, readdir, rename, rm, rmdir, writeFile } from 'node:fs/promises'
+import { chmod, lstat, mkdir, readdir, rename, rm, rmdir, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, resolve, sep } from 'node:path'
 import { GitRefusal, type NewPlace, type Place, type Rescue, type WorkState } from '../../ports/git.ts'
+import { removeTree } from '../files-shared/remove.ts'
 import { exists } from './files.ts'
 import { checkedOutBeside, headsOf } from './heads.ts'
 import { linkIn } from './layout.ts'
@@ -149,6 +150,8 @@ export async function takeAway(
 
 export async function outOfTheWay(root: string, path: string): Promise<void> {
   const folder = join(root, REMOVED)
+  // A folder that may not be written cannot be moved either.
+  if ((await lstat(path)).isDirectory()) await chmod(path, 0o700)
   await removeLink(folder)
   await mkdir(folder, { recursive: true, mode: 0o700 })
   await rename(path, join(folder, `${basename(path)}-${randomUUID()}`))
@@ -163,7 +166,8 @@ export async function removeLink(folder: string): Promise<void> {
 export async function sweep(root: string): Promise<void> {
   const folder = join(root, REMOVED)
   await removeLink(folder)
-  for (const name of await readdir(folder).catch(() => [])) await rm(join(folder, name), { recursive: true, force: true, maxRetries: 3 })
+  // One that cannot be deleted keeps no other place from being taken away.
+  for (const name of await readdir(folder).catch(() => [])) await removeTree(join(folder, name)).catch(() => {})
 }
 
 /** In its place git would make no worktree. */

@@ -1,9 +1,10 @@
 import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { lstat, mkdir, readdir, readFile, readlink, realpath, rename, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises'
+import { chmod, lstat, mkdir, readdir, readFile, readlink, realpath, rename, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises'
 import { platform } from 'node:os'
 import { dirname, join, relative, sep } from 'node:path'
 import type { Kept, Packages } from '../../ports/packages.ts'
+import { removeTree } from '../files-shared/remove.ts'
 import { keysOf } from './key.ts'
 
 export interface PackagesOptions {
@@ -57,7 +58,7 @@ export function createPackages({ folder, privateFolder, env }: PackagesOptions):
         await nameAgain(kept, fresh, checkout)
         for (const path of kept.paths) await place(join(fresh, path), checkout, path)
       } finally {
-        await rm(fresh, { recursive: true, force: true, maxRetries: 3 })
+        await removeTree(fresh)
       }
       const now = new Date()
       await utimes(join(at(key), MANIFEST), now, now).catch(() => {})
@@ -68,7 +69,7 @@ export function createPackages({ folder, privateFolder, env }: PackagesOptions):
       privateFolder(folder)
       await sweep(folder)
       if (await manifestIn(at(key))) return
-      await rm(at(key), { recursive: true, force: true })
+      await removeTree(at(key))
       const fresh = join(folder, `.${randomUUID()}`)
       try {
         await copyAll(checkout, paths, join(fresh, TREE))
@@ -85,7 +86,7 @@ export function createPackages({ folder, privateFolder, env }: PackagesOptions):
         // Somebody else may have been faster: theirs is the same.
         await rename(fresh, at(key)).catch(() => {})
       } finally {
-        await rm(fresh, { recursive: true, force: true })
+        await removeTree(fresh)
       }
     },
 
@@ -97,7 +98,7 @@ export function createPackages({ folder, privateFolder, env }: PackagesOptions):
         await copyAll(join(at(key), TREE), kept.paths, fresh, signal)
         await rename(fresh, join(at(key), SPARE))
       } finally {
-        await rm(fresh, { recursive: true, force: true, maxRetries: 3 })
+        await removeTree(fresh)
       }
     },
 
@@ -118,7 +119,7 @@ export function createPackages({ folder, privateFolder, env }: PackagesOptions):
       // In one step: whoever looks meanwhile finds all of it or nothing.
       const gone = join(folder, `.${randomUUID()}`)
       await rename(at(key), gone).catch(() => {})
-      await rm(gone, { recursive: true, force: true, maxRetries: 3 })
+      await removeTree(gone)
     },
   }
 }
@@ -127,7 +128,7 @@ export function createPackages({ folder, privateFolder, env }: PackagesOptions):
 async function sweep(folder: string): Promise<void> {
   for (const name of (await readdir(folder)).filter((one) => one.startsWith('.'))) {
     const kind = await stat(join(folder, name)).catch(() => undefined)
-    if (kind && Date.now() - kind.ctimeMs > LEFT_MS) await rm(join(folder, name), { recursive: true, force: true, maxRetries: 3 })
+    if (kind && Date.now() - kind.ctimeMs > LEFT_MS) await removeTree(join(folder, name)).catch(() => {})
   }
 }
 
@@ -147,7 +148,7 @@ async function place(from: string, checkout: string, path: string): Promise<void
   const [top, real] = await Promise.all([realpath(checkout), realpath(dirname(to)).catch(() => '/')])
   const way = relative(top, real)
   if (way === '..' || way.startsWith(`..${sep}`)) throw new Error(`${path} leads out of ${checkout}.`)
-  await rm(to, { recursive: true, force: true })
+  await removeTree(to)
   await rename(from, to)
 }
 
@@ -182,12 +183,14 @@ async function nameAgain({ naming, madeIn }: Manifest, copied: string, checkout:
   for (const path of naming.files) {
     const file = join(copied, path)
     const { mode } = await lstat(file)
+    await chmod(file, mode | 0o600)
     const text = await readFile(file, 'latin1')
     await writeFile(
       file,
       text.replaceAll(before, () => after),
-      { mode, encoding: 'latin1' },
+      'latin1',
     )
+    await chmod(file, mode)
   }
   for (const path of naming.links) {
     const link = join(copied, path)

@@ -17,6 +17,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { CommittedFile } from '../../ports/packages.ts'
+import { removeTree } from '../files-shared/remove.ts'
 import { createPackages } from './index.ts'
 
 const withoutPython = (process.env.SIGNALBOX_TEST_WITHOUT ?? '').split(',').includes('python3')
@@ -263,6 +264,22 @@ describe('what is kept', () => {
     onTestFinished(() => void vi.useRealTimers())
     await ground.packages.keep(key, made, ['node_modules'])
     expect(readdirSync(kept)).toEqual([key])
+  })
+
+  test('[SU9] [SU13] is given and goes, whatever its files and folders forbid', async () => {
+    const ground = new Ground()
+    const key = (await ground.key()) as string
+    const made = ground.checkout('made', { 'node_modules/a/x.js': '' })
+    writeFileSync(join(made, 'node_modules/a/x.js'), made)
+    chmodSync(join(made, 'node_modules/a/x.js'), 0o444)
+    chmodSync(join(made, 'node_modules/a'), 0o555)
+    await ground.packages.keep(key, made, ['node_modules'])
+    const next = ground.checkout('next')
+    expect(await ground.packages.give(key, next)).toBe(true)
+    expect(readFileSync(join(next, 'node_modules/a/x.js'), 'utf8')).toBe(next)
+    await ground.packages.drop(key)
+    expect(readdirSync(join(ground.folder, 'kept'))).toEqual([])
+    for (const path of [made, next]) await removeTree(path)
   })
 
   test('[SU9] has a copy ready, which the next checkout gets as it is, and the one after that another', async () => {
