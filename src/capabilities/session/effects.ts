@@ -84,7 +84,8 @@ export const promptSession = defineEffect({
   async do(ctx, { session_id }) {
     const { runner, terminal } = ctx.ports
     const row = await requireSession(ctx, session_id)
-    if (row.state !== 'open' || isElsewhere(ctx, row)) return
+    if (row.state !== 'open') return
+    requireHere(ctx, row)
     const signs = await signsOf(ctx, row)
     const text = await runner.keep(session_id, BRIEF, () => '')
     if (!signs || !text) return ctx.report(delivered, { session_id, prompt: 'failed', detail: 'What it is to be told is gone.' }).then()
@@ -110,6 +111,7 @@ export const typeInto = defineEffect({
   async do(ctx, { session_id, request, by, text, keys }) {
     const row = await requireSession(ctx, session_id)
     const told = { session_id, request, by, characters: text.length, keys }
+    if (row.state === 'open' && ctx.ports.daemon.shared) requireHere(ctx, row)
     const wrong = row.state !== 'open' ? 'The session is not open.' : isElsewhere(ctx, row) ? `It is on ${row.host}, not here.` : undefined
     const problem = wrong ?? (await ctx.ports.terminal.type(row, text, keys).then(() => null, messageOf))
     await ctx.report(sessionTyped, { ...told, problem })
@@ -123,7 +125,7 @@ export const closeSession = defineEffect({
   attempts: MANY,
   async do(ctx, { session_id }) {
     const row = await requireSession(ctx, session_id)
-    if (isElsewhere(ctx, row)) throw new NotHere('That session', row.host as string)
+    requireHere(ctx, row)
     const screen = row.state === 'open' ? (await ctx.ports.terminal.screen(row).catch(() => undefined))?.text : undefined
     await ctx.ports.terminal.close(row, GRACE_MS)
     await ctx.report(sessionEnded, { session_id, state: 'closed', reason: 'It was closed.', screen, all: true })
@@ -151,6 +153,10 @@ async function requireSession(ctx: EffectContext, id: string): Promise<SessionRo
 /** Where several daemons share a database, each sees the terminals of its own machine only. */
 export function isElsewhere(ctx: Pick<EffectContext, 'ports'>, row: SessionRow): boolean {
   return row.host !== null && row.host !== ctx.ports.daemon.host
+}
+
+function requireHere(ctx: EffectContext, row: SessionRow): void {
+  if (isElsewhere(ctx, row)) throw new NotHere('That session', row.host as string)
 }
 
 function messageOf(error: unknown): string {

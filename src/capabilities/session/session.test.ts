@@ -1,4 +1,4 @@
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { openTestApp, type TestApp } from '../../testing/app.ts'
 import { QUICK } from '../../testing/effects.ts'
 import { FakeGit } from '../../testing/fakes/git.ts'
@@ -379,3 +379,18 @@ async function expectTokenEnded(app: TestApp): Promise<void> {
     )
   await until(async () => (await living()).length === 0)
 }
+
+describe.runIf(inject('postgres'))('daemons that share a database', () => {
+  test('[PS7] [PS11] each prompts and types in its own terminals, whoever was asked', async () => {
+    const app = await open()
+    const ports = { terminal: new FakeTerminal(), runner: new FakeRunner(), git: app.git, harnesses: harnessesOf(fakeHarness()) }
+    const other = await openTestApp({ database: app.database, hostName: 'there:/b', ports, effectTimes: QUICK })
+    onTestFinished(() => other.close())
+    for (let i = 0; i < 6; i++) {
+      const task = await app.pair()
+      await app.owner.call('session_open', { task_id: task.id, message: 'Begin.' })
+      await app.prompt(task.id, 'sent')
+      expect(await app.owner.call('session_type', { task_id: task.id, text: 'x' })).toEqual({ typed: true })
+    }
+  })
+})
