@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { defineEffect, type EffectContext } from '../../kernel/effect.ts'
+import { NotHere } from '../../kernel/error.ts'
 import { defineTool } from '../../kernel/tool.ts'
 import type { CommandEnd } from '../command.ts'
-import { Elsewhere } from '../work/index.ts'
 import type { KeptUse } from './schema.ts'
 import '../../ports/packages.ts'
 
@@ -94,9 +94,10 @@ async function collect(ctx: EffectContext): Promise<void> {
 
 export const forgetKept = defineEffect({
   type: 'setup.forget',
-  payload: z.strictObject({ key: z.string().nullable() }),
-  attempts: 5,
-  async do({ ports: { packages } }, { key }) {
+  payload: z.strictObject({ key: z.string().nullable(), host: z.string().optional() }),
+  attempts: 100,
+  async do({ ports: { packages, daemon } }, { key, host = daemon.host }) {
+    if (host !== daemon.host && daemon.shared) throw new NotHere('What is to be deleted', host)
     for (const one of key === null ? (await packages.list()).map((kept) => kept.key) : [key]) await packages.drop(one)
   },
 })
@@ -109,7 +110,7 @@ export const stockKept = defineEffect({
   async do(ctx, { key, host }) {
     const { packages, daemon } = ctx.ports
     const isLast = ctx.attempt >= STOCK_ATTEMPTS
-    if (host !== daemon.host && daemon.shared && !isLast) throw new Elsewhere(host)
+    if (host !== daemon.host && daemon.shared && !isLast) throw new NotHere('What is kept', host)
     const all = await packages.list()
     const total = all.reduce((sum, { bytes }) => sum + bytes, 0)
     const spare = all.find((one) => one.key === key)?.spare_bytes ?? 0

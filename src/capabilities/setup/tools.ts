@@ -200,7 +200,8 @@ export const kept = defineTool({
 export const forget = defineTool({
   name: 'setup_forget',
   title: 'Delete kept packages',
-  description: 'Delete what setups have made and kept: by its key, or all of it. The next setup installs anew; no worktree changes.',
+  description:
+    'Delete what setups have made and kept on this machine: by its key, or all of it. The next setup installs anew; no worktree changes.',
   input: z.strictObject({
     key: z
       .string()
@@ -213,8 +214,9 @@ export const forget = defineTool({
   impact: 'write',
   profile: 'maintainer',
   by: 'person',
-  async run(ctx, { key }) {
-    ctx.enqueue(forgetKept({ key: key ?? null }))
+  prepare: async ({ ports }) => ports.daemon.host,
+  async run(ctx, { key }, host: string) {
+    ctx.enqueue(forgetKept({ key: key ?? null, host }))
     return { message: key ? `${key} is being deleted.` : 'All that was kept is being deleted.' }
   },
 })

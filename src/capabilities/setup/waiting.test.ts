@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import type { RunnerState, RunSpec } from '../../ports/runner.ts'
@@ -264,6 +264,22 @@ describe.runIf(inject('postgres'))('ports of daemons that share a database', () 
     await two.leave()
     const there = new CheckingRunner()
     expect(await begun(await another(one.app, { hostName: 'server:/one', runner: there }), there)).toEqual(['20000'])
+  })
+})
+
+describe.runIf(inject('postgres'))('kept packages of daemons that share a database', () => {
+  test('[SU13] are deleted on the machine on which that was asked for', async () => {
+    const one = await SetupGround.open({}, new CheckingRunner(), { hostName: 'laptop:/one' })
+    await another(one.app, { hostName: 'server:/one' })
+    const folder = join(one.app.folder, 'packages', 'a'.repeat(40))
+    const manifest = { command: 'npm ci', madeIn: '/x', paths: [], naming: { files: [], links: [] }, bytes: 1, kept_at: 1 }
+    // Whichever of the two takes it up.
+    for (let i = 0; i < 6; i++) {
+      mkdirSync(folder, { recursive: true })
+      writeFileSync(join(folder, 'manifest.json'), JSON.stringify(manifest))
+      await one.app.owner.call('setup_forget', i % 2 ? {} : { key: 'a'.repeat(40) })
+      await until(async () => (await one.app.owner.call('setup_kept', {})).kept.length === 0)
+    }
   })
 })
 
