@@ -41,6 +41,17 @@ export function createPackages({ folder, privateFolder, env }: PackagesOptions):
     return join(folder, key)
   }
   const commands = new Map<string, string>()
+  const busy = new Set<string>()
+  /** A folder for one use, by a name that is nobody's key. */
+  const aside = async <T>(use: (fresh: string) => Promise<T>): Promise<T> => {
+    const name = `.${randomUUID()}`
+    busy.add(name)
+    try {
+      return await use(join(folder, name))
+    } finally {
+      await removeTree(join(folder, name)).finally(() => busy.delete(name))
+    }
+  }
   return {
     async keysOf(command, checkout, files, brought) {
       const keys = await keysOf(command, checkout, files, brought, env.PATH)
@@ -52,14 +63,11 @@ export function createPackages({ folder, privateFolder, env }: PackagesOptions):
       const kept = await manifestIn(at(key))
       if (!kept) return false
       // Elsewhere first: a copy that is cut off leaves nothing in the checkout, and one that outlives its daemon writes to nobody's packages.
-      const fresh = join(folder, `.${randomUUID()}`)
-      try {
+      await aside(async (fresh) => {
         await rename(join(at(key), SPARE), fresh).catch(() => copyAll(join(at(key), TREE), kept.paths, fresh))
         await nameAgain(kept, fresh, checkout)
         for (const path of kept.paths) await place(join(fresh, path), checkout, path)
-      } finally {
-        await removeTree(fresh)
-      }
+      })
       const now = new Date()
       await utimes(join(at(key), MANIFEST), now, now).catch(() => {})
       return true
@@ -67,11 +75,10 @@ export function createPackages({ folder, privateFolder, env }: PackagesOptions):
 
     async keep(key, checkout, paths) {
       privateFolder(folder)
-      await sweep(folder)
+      await sweep(folder, busy)
       if (await manifestIn(at(key))) return
       await removeTree(at(key))
-      const fresh = join(folder, `.${randomUUID()}`)
-      try {
+      await aside(async (fresh) => {
         await copyAll(checkout, paths, join(fresh, TREE))
         const bytes = await sizeOf(fresh)
         const manifest: Manifest = {
@@ -85,21 +92,16 @@ export function createPackages({ folder, privateFolder, env }: PackagesOptions):
         await writeFile(join(fresh, MANIFEST), JSON.stringify(manifest), { mode: 0o600 })
         // Somebody else may have been faster: theirs is the same.
         await rename(fresh, at(key)).catch(() => {})
-      } finally {
-        await removeTree(fresh)
-      }
+      })
     },
 
     async stock(key, signal) {
       const kept = await manifestIn(at(key))
       if (!kept || (await hasSpare(at(key)))) return
-      const fresh = join(folder, `.${randomUUID()}`)
-      try {
+      await aside(async (fresh) => {
         await copyAll(join(at(key), TREE), kept.paths, fresh, signal)
         await rename(fresh, join(at(key), SPARE))
-      } finally {
-        await removeTree(fresh)
-      }
+      })
     },
 
     async list() {
@@ -117,16 +119,14 @@ export function createPackages({ folder, privateFolder, env }: PackagesOptions):
 
     async drop(key) {
       // In one step: whoever looks meanwhile finds all of it or nothing.
-      const gone = join(folder, `.${randomUUID()}`)
-      await rename(at(key), gone).catch(() => {})
-      await removeTree(gone)
+      await aside((gone) => rename(at(key), gone).catch(() => {}))
     },
   }
 }
 
 /** What a daemon was killed in the middle of. */
-async function sweep(folder: string): Promise<void> {
-  for (const name of (await readdir(folder)).filter((one) => one.startsWith('.'))) {
+async function sweep(folder: string, busy: Set<string>): Promise<void> {
+  for (const name of (await readdir(folder)).filter((one) => one.startsWith('.') && !busy.has(one))) {
     const kind = await stat(join(folder, name)).catch(() => undefined)
     if (kind && Date.now() - kind.ctimeMs > LEFT_MS) await removeTree(join(folder, name)).catch(() => {})
   }

@@ -17,6 +17,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { CommittedFile } from '../../ports/packages.ts'
+import { until } from '../../testing/signals.ts'
 import { removeTree } from '../files-shared/remove.ts'
 import { createPackages } from './index.ts'
 
@@ -280,6 +281,29 @@ describe('what is kept', () => {
     await ground.packages.drop(key)
     expect(readdirSync(join(ground.folder, 'kept'))).toEqual([])
     for (const path of [made, next]) await removeTree(path)
+  })
+
+  test('[SU13] a copy that is under way is not taken for a left one, though the machine slept in the middle of it', async () => {
+    const ground = new Ground()
+    const [one, two] = [(await ground.key('npm ci')) as string, (await ground.key('npm install')) as string]
+    const [held, go] = [join(ground.folder, 'held'), join(ground.folder, 'go')]
+    const real = `PATH='${process.env.PATH}' cp "$@"`
+    const bin = ground.checkout('bin', {
+      cp: `#!/bin/sh\n${real} || exit 1\nmkdir '${held}' || exit 0\nuntil test -e '${go}'; do sleep 0.02; done\n`,
+    })
+    chmodSync(join(bin, 'cp'), 0o755)
+    vi.stubEnv('PATH', `${bin}:${process.env.PATH}`)
+    onTestFinished(() => void vi.unstubAllEnvs())
+    const made = ground.checkout('made', { 'node_modules/a.js': 'a' })
+    const keeping = ground.packages.keep(one, made, ['node_modules'])
+    await until(() => existsSync(held))
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 61 * 60_000 })
+    onTestFinished(() => void vi.useRealTimers())
+    await ground.packages.keep(two, made, ['node_modules'])
+    writeFileSync(go, '')
+    await keeping
+    const next = ground.checkout('next')
+    expect([await ground.packages.give(one, next), existsSync(join(next, 'node_modules/a.js'))]).toEqual([true, true])
   })
 
   test('[SU9] has a copy ready, which the next checkout gets as it is, and the one after that another', async () => {
