@@ -23,11 +23,19 @@ export async function bring(from: At, to: At, patterns: string[]): Promise<strin
       'invalid',
       `${found.length} ignored files match ${patterns.join(', ')}; at most ${MOST_FILES} are copied. Narrow the patterns.`,
     )
-  // It ends with 1 when none is ignored.
-  const { stdout } = await to.tried([NOT_LITERAL, 'check-ignore', '-z', '--stdin'], { input: `${found.join('\0')}\0` })
   const brought: string[] = []
-  for (const path of words(stdout)) if (await isThere(from.cwd, to.cwd, path)) brought.push(path)
+  for (const path of await ignoredThere(to, found)) if (await isThere(from.cwd, to.cwd, path)) brought.push(path)
   return brought
+}
+
+async function ignoredThere(to: At, paths: string[]): Promise<string[]> {
+  // It ends with 1 when none is ignored.
+  const { stdout, failed } = await to.tried([NOT_LITERAL, 'check-ignore', '-z', '--stdin'], { input: `${paths.join('\0')}\0` })
+  if (paths.length === 1 || !failed?.includes('fatal: ')) return words(stdout)
+  // It ends at the first that lies behind a link or in a submodule, which a branch may have in the place of a folder.
+  const each: string[] = []
+  for (const path of paths) each.push(...(await ignoredThere(to, [path])))
+  return each
 }
 
 /** A colon would begin a pattern of git's. */

@@ -821,6 +821,17 @@ describe('what is in a place', () => {
     },
   )
 
+  test('[SU8] a link in the place of one folder keeps no other file from being copied', async ({ ground }) => {
+    ground.write('.gitignore', '.env\n')
+    ground.commit('ignored')
+    const place = await ground.made()
+    rmSync(join(place.path, 'lib'), { recursive: true })
+    symlinkSync('..', join(place.path, 'lib'))
+    for (const name of ['lib/.env', 'lib/deep/.env', 'web/.env']) ground.write(name, 'A=1\n')
+    expect(await ground.git.bring(ground.top, place.path, ['**/.env'])).toEqual(['web/.env'])
+    expect(readdirSync(join(place.path, '..'))).toEqual(['task-1'])
+  })
+
   test('[G17] [SU9] a submodule that is filled is not as it was, whatever it says about itself', async ({ ground }) => {
     const place = await withSubmodule(ground)
     const extras = () => ground.git.extras(ground.top, place.path)
