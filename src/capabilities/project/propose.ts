@@ -74,7 +74,7 @@ function isSaid(value: string | string[] | null): boolean {
 }
 
 /** What a person pastes to make it hold. Undefined when there is nothing to confirm. */
-export function confirming(handle: string, proposal: Proposal): string | undefined {
+export function confirming(handle: string, proposal: Partial<Needs>): string | undefined {
   const flags = NEEDS.flatMap((name) => {
     const value = proposal[name]
     const text = Array.isArray(value) ? listOf(value) : value

@@ -227,6 +227,21 @@ describe('the setup of a checkout for checks', () => {
     expect(ground.landed('main')).toHaveLength(1)
   })
 
+  test.each([
+    [{ setup: 'true' }, { setup: 'echo x > packages.txt' }],
+    [{ setup: 'exit 1' }, { setup: 'echo x > packages.txt' }],
+    [{ check_files: [] }, { check_files: ['packages.txt'] }],
+  ])('[SU6] that was changed to %j blames nobody for a branch that was green before', async (after, before) => {
+    const ground = await Ground.open({ checks, ...before })
+    ground.commit(ground.top, '.gitignore', 'packages.txt\n')
+    writeFileSync(join(ground.top, 'packages.txt'), 'x')
+    const [first, innocent] = [await ground.handedIn('one.txt'), await ground.handedIn('two.txt')]
+    expect(await ground.approve(first)).toMatchObject({ merged: true })
+    await ground.change(after)
+    expect(await ground.approve(innocent)).toMatchObject({ merged: false, status: 'pending' })
+    expect((await ground.line()).held).not.toBeNull()
+  })
+
   test('[SU7] that is missing is named where the checks fail without any work', async () => {
     const ground = await Ground.open({ checks: 'test -d node_modules' })
     ground.commit(ground.top, 'package-lock.json', '{}')
@@ -235,6 +250,20 @@ describe('the setup of a checkout for checks', () => {
     expect((await ground.line()).held).toContain(
       "A fresh checkout has only what git carries, and web has no setup. Suggested by package-lock.json:\nsignalbox repo update web --setup 'npm ci'\nRun it, then let the line go on:\nsignalbox merge retry --repo-id web --target main",
     )
+  })
+
+  test('[SU7] that copies no files is told how checks get those that git ignores', async () => {
+    const ground = await Ground.open({ setup: 'true', files: ['.env'], checks: 'test -e .env' })
+    ground.commit(ground.top, '.gitignore', '.env\n')
+    writeFileSync(join(ground.top, '.env'), 'A=1')
+    await ground.approve(await ground.handedIn('one.txt'))
+    expect((await ground.line()).held).toContain(
+      'Checks get no files that git ignores. If they need these, run:\nsignalbox repo update web --check-files .env\nOr correct main, then let the line go on:\nsignalbox merge retry --repo-id web --target main',
+    )
+    await ground.change({ check_files: ['.env'] })
+    await ground.app.owner.call('merge_retry', { repo_id: ground.repo, target: 'main' })
+    await until(async () => (await ground.line()).waiting.length === 0)
+    expect(ground.landed('main')).toHaveLength(1)
   })
 })
 
