@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { defineEffect, type EffectContext } from '../../kernel/effect.ts'
+import { NotHere } from '../../kernel/error.ts'
 import { defineTool } from '../../kernel/tool.ts'
 import type { CommandEnd } from '../command.ts'
 import { Elsewhere } from '../work/index.ts'
@@ -13,6 +14,8 @@ const isBelowPackages = (file: string) => KEPT_PATHS.some((kept) => `/${file}`.i
 /** As sizes are shown. */
 export const GB = 1_000 ** 3
 const STOCK_ATTEMPTS = 5
+/** The daemon that has them may be away. */
+const FORGET_ATTEMPTS = 100
 export const KEEP_GB = 'setup.keep_gb'
 
 interface Checkout {
@@ -94,9 +97,11 @@ async function collect(ctx: EffectContext): Promise<void> {
 
 export const forgetKept = defineEffect({
   type: 'setup.forget',
-  payload: z.strictObject({ key: z.string().nullable() }),
-  attempts: 5,
-  async do({ ports: { packages } }, { key }) {
+  payload: z.strictObject({ key: z.string().nullable(), host: z.string() }),
+  attempts: FORGET_ATTEMPTS,
+  async do({ ports: { packages, daemon } }, { key, host }) {
+    // Other packages than those that the person was shown.
+    if (host !== daemon.host && daemon.shared) throw new NotHere('What is kept there', host)
     for (const one of key === null ? (await packages.list()).map((kept) => kept.key) : [key]) await packages.drop(one)
   },
 })

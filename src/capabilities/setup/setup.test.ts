@@ -500,6 +500,8 @@ describe('kept packages', () => {
     expect(await worker.refused('setup_forget')).toMatchObject({ code: 'PERMISSION_DENIED' })
     await ground.app.owner.call('setup_forget', { key: kept.kept[0].key })
     await until(async () => (await ground.app.owner.call('setup_kept', {})).kept.length === 0)
+    expect(await ground.app.owner.refused('setup_forget', { key: kept.kept[0].key })).toMatchObject({ code: 'RESOURCE_NOT_FOUND' })
+    expect(await ground.app.owner.call('setup_forget', {})).toEqual({ message: 'There are no kept packages.' })
     await ground.app.owner.call('setting_update', { key: 'setup.keep_gb', value: 0 })
     await begun(ground)
     expect((await ground.app.owner.call('setup_kept', {})).kept).toEqual([])

@@ -2,12 +2,14 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
+import type { EffectContext } from '../../kernel/effect.ts'
 import type { RunnerState, RunSpec } from '../../ports/runner.ts'
 import { openTestApp, type TestApp } from '../../testing/app.ts'
 import { depend, pack } from '../../testing/packages.ts'
 import { SetupGround } from '../../testing/setup-ground.ts'
 import { deferred, until } from '../../testing/signals.ts'
 import { CheckingRunner } from '../../testing/work.ts'
+import { forgetKept } from './packages.ts'
 import { lineHolder } from './ports.ts'
 import { setupStore } from './store.ts'
 
@@ -265,6 +267,16 @@ describe.runIf(inject('postgres'))('ports of daemons that share a database', () 
     const there = new CheckingRunner()
     expect(await begun(await another(one.app, { hostName: 'server:/one', runner: there }), there)).toEqual(['20000'])
   })
+})
+
+test('[SU13] kept packages are deleted by the daemon that was asked, and by no other that shares its database', async () => {
+  const dropped: string[] = []
+  const packages = { list: async () => [{ key: 'theirs' }], drop: async (key: string) => void dropped.push(key) }
+  const on = (host: string) => ({ ports: { packages, daemon: { host, shared: true } } }) as unknown as EffectContext
+  await expect(forgetKept.do(on('laptop:/two'), { key: null, host: 'laptop:/one' })).rejects.toThrow('is on laptop:/one')
+  expect(dropped).toEqual([])
+  await forgetKept.do(on('laptop:/one'), { key: null, host: 'laptop:/one' })
+  expect(dropped).toEqual(['theirs'])
 })
 
 /** A daemon on the same database, with a disk of its own. */
