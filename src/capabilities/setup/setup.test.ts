@@ -70,9 +70,33 @@ describe('what is proposed', () => {
     })
   })
 
+  test('[SU1] is not what a person has said is not needed: null is none, of files too, from the first on', async () => {
+    const ground = await Ground.open()
+    const path = join(ground.app.folder, 'shop')
+    mkdirSync(path)
+    ground.git(path, 'init', '-q', '-b', 'main')
+    writeFileSync(join(path, '.gitignore'), '.env\n')
+    writeFileSync(join(path, '.env'), 'A=1\n')
+    ground.commit(path, 'package-lock.json', '{}')
+    const typed = async (tool: string, ...words: string[]) => (await parseFlags(named(tool) as Tool, words, async () => 'stdin')).input
+    const given = await typed('repo_add', '--path', path, '--project-id', await ground.app.project(), '--setup', 'null', '--files', 'null')
+    const added = await ground.app.owner.call('repo_add', given)
+    expect(added).toMatchObject({ repo: { setup: null, files: [] }, proposed: null, message: 'shop is registered.' })
+    await ground.app.owner.call('repo_update', { repo_id: 'shop', files: ['.env'], check_files: ['.env'] })
+    const none = await typed('repo_update', 'shop', '--files', 'null', '--check-files', 'null')
+    expect((await ground.app.owner.call('repo_update', none)).repo).toMatchObject({ files: [], check_files: [] })
+  })
+
   test('[SU1] is shown as a command that means what it says: no file of the person is read, whatever a branch proposes', async () => {
     const ground = await Ground.open()
-    const says = { setup: '@/etc/hostname', cleanup: '--setup', dev: '-', checks: '@@x', files: ['@.env', '[a]', 'b,c'] }
+    const says = {
+      setup: '@/etc/hostname',
+      cleanup: '--setup',
+      dev: '-',
+      checks: '@@x',
+      files: ['@.env', '[a]', 'b,c'],
+      check_files: ['null'],
+    }
     ground.commit(ground.top, '.signalbox.yaml', JSON.stringify(says))
     const { message } = await ground.app.owner.call('repo_propose', { repo_id: ground.repo })
     const words = execFileSync('sh', ['-c', `for word in ${message.split('\n').at(-1)}; do printf '%s\\0' "$word"; done`]).toString()
