@@ -154,7 +154,10 @@ describe('a preview', () => {
     })
     await until(() => !ground.runner.runs.has(id))
     expect(await ground.now(work)).toMatchObject({ log: 'GET /\n' })
-    expect(await ground.app.owner.refused('preview_stop', { task_id: work.task.id })).toMatchObject({ code: 'RESOURCE_NOT_FOUND' })
+    expect(await ground.app.owner.refused('preview_stop', { task_id: work.task.id })).toMatchObject({
+      code: 'RESOURCE_NOT_FOUND',
+      message: `No preview of ${work.task.handle} is running.`,
+    })
   })
 
   test('[PV3] that is stopped while its worktree is set up starts nothing afterwards', async () => {

@@ -8,7 +8,10 @@ export const RepoPath = text(1_000).regex(/^\//, 'must be an absolute path')
 
 /** As git matches paths, from the top of the repository. */
 export const Patterns = z
-  .array(text(200).regex(/^(?![/:!])(?!.*(?:^|\/)\.\.(?:\/|$))/, 'must be a path or a pattern below the top of the repository'))
+  .array(
+    text(200).regex(/^(?![/:!])(?!.*(?:^|\/)\.\.(?:\/|$))/, 'must be a path or a pattern below the top of the repository'),
+    'must be a list, such as [.env]',
+  )
   .max(50)
 
 /** The same words in both tools; null is for none. */

@@ -112,6 +112,7 @@ describe('what is proposed', () => {
     ['checks: &a npm test\nsetup: *a', 'line 1: "an alias" is not known.'],
     ['setup: "npm ci \\u202e# mp"', 'line 1: setup: must be one line of visible characters.'],
     ['files: [../../.ssh/id_rsa]', 'line 1: files: must be a path or a pattern below the top of the repository.'],
+    ['files: .env', 'line 1: files: must be a list, such as [.env].'],
     ['- npm ci', 'line 1: it has to hold "name: value" lines.'],
     [`setup: ${'x'.repeat(70_000)}`, ' is not a text file of at most 64 KB.'],
   ])('[SU15] a file that cannot be read proposes nothing and says where it is wrong: %#', async (text, problem) => {
