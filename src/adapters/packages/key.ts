@@ -11,7 +11,9 @@ import type { CommittedFile, Keys } from '../../ports/packages.ts'
  */
 const FLAG = '--?[\\w-]+(=[\\w@%+:,./-]+)?'
 const commandOf = (words: string) => new RegExp(`^${words}$`)
-const OF_NPM = [commandOf(`npm (ci|install|i)( ${FLAG})*`), commandOf(`(pnpm|yarn|bun) (install|i)( ${FLAG})*`)]
+/** Of a folder of the repository that has packages of its own. */
+const FOLDER = '--prefix (?!/)(?!\\S*\\.\\.)[\\w@+./-]+'
+const OF_NPM = [commandOf(`npm (ci|install|i)( ${FLAG}| ${FOLDER})*`), commandOf(`(pnpm|yarn|bun) (install|i)( ${FLAG})*`)]
 const OF_PYTHON = [
   commandOf(`uv sync( ${FLAG})*`),
   commandOf(`(POETRY_VIRTUALENVS_IN_PROJECT=true )?poetry install( ${FLAG})*`),

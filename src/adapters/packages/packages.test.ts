@@ -127,6 +127,11 @@ describe('the key', () => {
     expect(await keyWith({ '.npmrc': 'registry=https://a' })).not.toBe(await keyWith({ '.npmrc': 'registry=https://b' }))
   })
 
+  test('[SU9] there is one for the packages of several folders', async () => {
+    const ground = new Ground()
+    expect(await ground.key('npm ci --prefix web && npm ci --prefix apps/api --omit=dev')).toMatch(/^[0-9a-f]{40}$/)
+  })
+
   test('[SU9] there is none for a command that may do more than install', async () => {
     const ground = new Ground()
     for (const command of [
@@ -136,6 +141,9 @@ describe('the key', () => {
       './setup.sh',
       'npm run build',
       'npm ci --prefix `id`',
+      'npm ci --prefix ../other',
+      'npm ci --prefix /usr/local',
+      'npm ci web',
       'npm ci > log',
       'npm ci --prefix=web;createdb shop',
       'npm ci --loglevel=$(createdb)',

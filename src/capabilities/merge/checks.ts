@@ -35,6 +35,11 @@ export interface Commands {
   setup: string | null
 }
 
+/** What a green commit is green by: in a checkout that is made ready otherwise, the same checks may fail. Without any of that it is the command alone. */
+export function greenBy({ checks, setup }: Commands, check_files: string): string {
+  return setup === null && check_files === '[]' ? checks : JSON.stringify([checks, setup, check_files])
+}
+
 const LIMIT = 'merge.checks_minutes'
 /** In the folder of a check that was begun: where. */
 const CHECKOUT = 'checkout'

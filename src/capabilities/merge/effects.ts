@@ -8,7 +8,7 @@ import { reviewStore } from '../review/index.ts'
 import { committedCopies, environmentOf, lineHolder } from '../setup/index.ts'
 import { handleOf, taskStore } from '../task/index.ts'
 import { Elsewhere, madeElsewhere, workOf } from '../work/index.ts'
-import { type Commands, endChecks, runChecks, type Verdict } from './checks.ts'
+import { type Commands, endChecks, greenBy, runChecks, type Verdict } from './checks.ts'
 import { nextInLine } from './order.ts'
 import {
   conflict,
@@ -156,6 +156,12 @@ function checkNames(merge: string, commit: string): string[] {
   return Array.from({ length: TRIES }, (_, tried) => `check-${merge}-${commit.slice(0, 12)}-${tried + 1}`)
 }
 
+/** Checks may need an `.env`, too; those that worktrees get are not copied for them. */
+function noFiles(handle: string, { files, check_files }: { files: string[]; check_files: string[] }): string | undefined {
+  const command = confirming(handle, { check_files: check_files.length ? check_files : files })
+  return command && `Checks get no files that git ignores. If they need these, run:\n${command}\nOr correct`
+}
+
 /** One merge on its way through the line. */
 class Passage {
   readonly #ctx: EffectContext
@@ -191,7 +197,7 @@ class Passage {
       if (built.result === 'conflict') return this.#tell(conflict, { files: built.files.slice(0, MOST_FILES) })
       if (built.result === 'nothing' || built.result === 'landed') await git.keep(this.#line.repo, keep, null)
       if (built.result === 'nothing') return this.#landed({ commit: at.head, head: at.head, moved: false }, null)
-      if (built.result === 'landed') return this.#landed({ commit: built.commit, head: at.head, moved: true }, wanted.checks)
+      if (built.result === 'landed') return this.#landed({ commit: built.commit, head: at.head, moved: true }, this.#greenBy(wanted))
       if (!before) await endChecks(this.#ctx, checkNamesOf(merge))
       if (!before) await this.#tell(markBuilt, { on: at.head, commit: built.commit })
       const red = wanted.checks === null ? undefined : await this.#check(wanted, built.commit, at.head)
@@ -202,9 +208,9 @@ class Passage {
       if (red) return this.#tell(markRed, { reason: red.reason, log: red.log })
       // Taken out, closed, deleted or moved while the checks ran: it is wanted no more.
       if (!(await this.#wanted())) return this.#withdraw()
-      if (!(await this.#passed(built.commit, wanted.checks))) return this.#withdraw()
+      if (!(await this.#passed(built.commit, this.#greenBy(wanted)))) return this.#withdraw()
       if (await git.land(this.#line, at.head, built.commit, keep))
-        return this.#landed({ commit: built.commit, head: built.commit, moved: true }, wanted.checks)
+        return this.#landed({ commit: built.commit, head: built.commit, moved: true }, this.#greenBy(wanted))
     }
     throw new Error(`${this.#line.target} or its checks were changed ${MOST_LOOKS} times while this was checked.`)
   }
@@ -224,17 +230,23 @@ class Passage {
     await this.#tell(landed, { ...what, checked, behind, behind_reason: reason })
   }
 
+  #greenBy({ checks, setup }: Wanted): string | null {
+    return checks === null ? null : greenBy({ checks, setup }, this.#repo.check_files)
+  }
+
   /** Undefined when it may land. */
-  async #check({ checks, setup }: Wanted, commit: string, base: string): Promise<Verdict | 'held' | 'stale' | undefined> {
+  async #check(wanted: Wanted, commit: string, base: string): Promise<Verdict | 'held' | 'stale' | undefined> {
+    const { checks, setup } = wanted
     const command = checks as string
+    const by = this.#greenBy(wanted)
     const line = await mergeStore(this.#ctx.view).line(this.#repo.id, this.#line.target)
     // Cut off before it landed: they have passed.
-    if (line?.green === commit && line.green_by === command) return undefined
+    if (line?.green === commit && line.green_by === by) return undefined
     const verdict = await this.#verdict({ checks: command, setup }, commit, false)
     if (verdict === 'stale') return verdict
     if (verdict.green) return undefined
     // Whoever lands on a tree that was red before is not to blame for it.
-    if (line?.green === base && line.green_by === command) return verdict
+    if (line?.green === base && line.green_by === by) return verdict
     const alone = await this.#verdict({ checks: command, setup }, base, true)
     if (alone === 'stale') return alone
     if (alone.green) return verdict
@@ -250,11 +262,12 @@ class Passage {
     if (alone.notReady)
       return `A fresh checkout of ${target} cannot be set up. ${alone.reason}\nCorrect ${target} or the setup of ${handle}, ${thenGoOn}`
     const repo = await projectStore(this.#ctx.view).repo(this.#repo.id)
-    const proposed = repo && stillProposed(await proposalAt(this.#ctx.ports.git, path, base), repoView(repo))
+    const found = await proposalAt(this.#ctx.ports.git, path, base)
+    const proposed = repo && stillProposed(found, repoView(repo))
     const command = setup === null && proposed?.setup ? confirming(handle, proposed) : undefined
     const mend = command
       ? `A fresh checkout has only what git carries, and ${handle} has no setup. Suggested by ${listed(proposed?.because ?? [])}:\n${command}\nRun it, ${thenGoOn}`
-      : `Correct ${target}, ${thenGoOn}`
+      : `${(repo?.check_files === '[]' && noFiles(handle, found)) || 'Correct'} ${target}, ${thenGoOn}`
     return `${target} itself fails its checks, without any of the queued work: ${alone.reason} ${mend}`
   }
 

@@ -70,7 +70,7 @@ export interface LineRow {
   landing: string | null
   /** The last commit of it that the checks passed on. */
   green: string | null
-  /** By these checks: others may find it red. */
+  /** By these checks, setup and copied files: others may find it red. */
   green_by: string | null
   /** Why nothing moves until a person has done something. */
   held: string | null

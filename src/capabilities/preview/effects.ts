@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { defineEffect, type EffectContext } from '../../kernel/effect.ts'
 import { NotHere } from '../../kernel/error.ts'
 import type { RunContext } from '../../kernel/tool.ts'
+import { logOf } from '../command.ts'
 import { environmentOfWork, leaseOfWork, makeReady } from '../setup/index.ts'
 import { Elsewhere, makeWorktree, placeOf, type WorkRow, workOf, workPlan } from '../work/index.ts'
 import { addressOf, HOURS, isElsewhere } from './rules.ts'
@@ -112,7 +113,8 @@ export async function askToStop(ctx: RunContext, task: string): Promise<PreviewR
 async function end(ctx: EffectContext, row: PreviewRow, reason: string): Promise<void> {
   if (isElsewhere(ctx, row)) throw new NotHere('That preview', row.host as string)
   await ctx.ports.runner.stop(row.id, 'stopped', GRACE_MS)
-  await ctx.report(previewEnded, { preview_id: row.id, state: 'ended', reason, log: null })
+  const { log } = await logOf(ctx, row.id, { waitMs: 0 })
+  await ctx.report(previewEnded, { preview_id: row.id, state: 'ended', reason, log })
   await ctx.ports.runner.forget(row.id)
 }
 

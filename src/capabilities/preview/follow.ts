@@ -3,7 +3,7 @@ import { pause, within } from '../../kernel/patience.ts'
 import type { Reactor, ReactorContext } from '../../kernel/reactor.ts'
 import type { Exit } from '../../ports/runner.ts'
 
-import { lastOf, textOf } from '../command.ts'
+import { lastOf, logOf, textOf } from '../command.ts'
 import { repeatedly } from '../repeatedly.ts'
 import { lastLines } from '../setup/index.ts'
 import { between } from './effects.ts'
@@ -83,7 +83,7 @@ async function untilItAnswers(ctx: ReactorContext, row: PreviewRow, over: AbortS
   if (over.aborted) return
   await repeatedly(ctx, async () => {
     if (port !== undefined) await ctx.report(ready, { preview_id: id, port })
-    else await ctx.report(previewEnded, { preview_id: id, state: 'failed', reason: silent(row), log: null })
+    else await ctx.report(previewEnded, { preview_id: id, state: 'failed', ...(await howSilent(ctx, row)) })
     return true
   })
 }
@@ -97,6 +97,9 @@ async function answering(ctx: ReactorContext, ports: number[], either: AbortSign
   return undefined
 }
 
-function silent({ command, first_port, last_port }: PreviewRow): string {
-  return `\`${command}\` did not answer in time on any port from ${first_port} to ${last_port}. Let it listen on $PORT.`
+/** Where it listens instead is often among what it printed. */
+async function howSilent(ctx: ReactorContext, { id, command, first_port, last_port }: PreviewRow) {
+  const { log } = await logOf(ctx, id, { waitMs: 0 })
+  const why = `\`${command}\` did not answer in time on any port from ${first_port} to ${last_port}. Let it listen on $PORT.`
+  return { reason: `${why}${lastLines(log)}`.slice(0, 4_000), log }
 }

@@ -120,13 +120,16 @@ describe('a preview', () => {
     await until(() => !ground.runner.runs.has(id))
   })
 
-  test('[PV2] that never answers is ended, and says on which ports it should have listened', async () => {
+  test('[PV2] [PV6] that never answers is ended, and says on which ports it should have listened, with what it printed', async () => {
     const ground = await Ground.open()
     await ground.app.owner.call('setting_update', { key: 'preview.answer_minutes', value: 0.01 })
     const work = await ground.begun()
-    expect((await ground.app.owner.refused('preview_start', { task_id: work.task.id })).message).toBe(
-      '`npm run dev` did not answer in time on any port from 20000 to 20009. Let it listen on $PORT.',
-    )
+    const { id, answer } = await ground.starting(work)
+    ground.runner.tell(id, 'listening on 3000\n')
+    expect(await answer).toMatchObject({
+      message: '`npm run dev` did not answer in time on any port from 20000 to 20009. Let it listen on $PORT.\nlistening on 3000',
+    })
+    expect(await ground.now(work)).toMatchObject({ log: 'listening on 3000\n' })
     await until(() => ground.previews.length === 0)
   })
 
@@ -140,16 +143,21 @@ describe('a preview', () => {
     expect(ground.previews).toEqual([])
   })
 
-  test('[PV3] ends when somebody stops it', async () => {
+  test('[PV3] [PV6] ends when somebody stops it; what it printed stays', async () => {
     const ground = await Ground.open()
     const work = await ground.begun()
     const id = await ground.ready(work)
+    ground.runner.tell(id, 'GET /\n')
     expect(await ground.app.owner.call('preview_stop', { task_id: work.task.id })).toMatchObject({
       stopped: true,
       preview: { state: 'ended', reason: 'It was stopped.', url: null },
     })
     await until(() => !ground.runner.runs.has(id))
-    expect(await ground.app.owner.refused('preview_stop', { task_id: work.task.id })).toMatchObject({ code: 'RESOURCE_NOT_FOUND' })
+    expect(await ground.now(work)).toMatchObject({ log: 'GET /\n' })
+    expect(await ground.app.owner.refused('preview_stop', { task_id: work.task.id })).toMatchObject({
+      code: 'RESOURCE_NOT_FOUND',
+      message: `No preview of ${work.task.handle} is running.`,
+    })
   })
 
   test('[PV3] that is stopped while its worktree is set up starts nothing afterwards', async () => {

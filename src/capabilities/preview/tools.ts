@@ -113,8 +113,8 @@ export const stop = defineTool({
     const task = await requireTask(ctx, task_id)
     const row = await askToStop(ctx, task.id)
     if (row) return { preview_id: row.id }
-    return refuse('RESOURCE_NOT_FOUND', `${handleOf(task)} has no preview.`, {
-      next_tool: 'preview_start',
+    return refuse('RESOURCE_NOT_FOUND', `No preview of ${handleOf(task)} is running.`, {
+      next_tool: 'preview_get',
       next_arguments: { task_id: handleOf(task) },
     })
   },

@@ -61,9 +61,9 @@ export async function proposalAt(git: Pick<Git, 'topOf' | 'textOf' | 'ignoredIn'
 
 const NOTHING = { checks: null, cleanup: null, dev: null, check_files: [] }
 
-/** Without what the registration says already; null when nothing is left. */
-export function stillProposed({ because, ...found }: Found, said: Needs): Proposal | null {
-  const open = NEEDS.filter((name) => isSaid(found[name]) && !isSaid(said[name]))
+/** Without what the registration says already, and what a person has just decided; null when nothing is left. */
+export function stillProposed({ because, ...found }: Found, said: Needs, decided: (keyof Needs)[] = []): Proposal | null {
+  const open = NEEDS.filter((name) => isSaid(found[name]) && !isSaid(said[name]) && !decided.includes(name))
   const left = { ...found, because: [...new Set(open.flatMap((name) => because[name]))] }
   for (const name of NEEDS.filter((one) => !open.includes(one))) Object.assign(left, { [name]: Array.isArray(left[name]) ? [] : null })
   return open.length || found.problem ? left : null
@@ -74,7 +74,7 @@ function isSaid(value: string | string[] | null): boolean {
 }
 
 /** What a person pastes to make it hold. Undefined when there is nothing to confirm. */
-export function confirming(handle: string, proposal: Proposal): string | undefined {
+export function confirming(handle: string, proposal: Partial<Needs>): string | undefined {
   const flags = NEEDS.flatMap((name) => {
     const value = proposal[name]
     const text = Array.isArray(value) ? listOf(value) : value
@@ -84,7 +84,7 @@ export function confirming(handle: string, proposal: Proposal): string | undefin
 }
 
 function listOf(patterns: string[]): string {
-  return patterns.some((pattern) => /^\[|,/.test(pattern)) ? JSON.stringify(patterns) : patterns.join(',')
+  return patterns.some((pattern) => /^\[|,|^null$/.test(pattern)) ? JSON.stringify(patterns) : patterns.join(',')
 }
 
 /** As text: `@name` would be what is in a file, and a branch could have any file of the person's read. */

@@ -6,11 +6,12 @@ import { defineTool } from '../../kernel/tool.ts'
 import type { RepoFacts } from '../../ports/git.ts'
 import { slug, uniqueHandle } from '../handle.ts'
 import { ProjectId, RepoId } from '../ids.ts'
+import { NEEDS } from './config.ts'
 import { currentProject } from './current.ts'
 import { confirming, listed, type Proposal, proposalAt, stillProposed } from './propose.ts'
 import { ProjectView, ProposalView, projectCreated, projectView, RepoView, repoAdded, repoView } from './schema.ts'
 import { projectStore } from './store.ts'
-import { alreadyThere, Branch, gone, noBranch, noWorkTree, Patterns, RepoPath } from './words.ts'
+import { alreadyThere, Branch, gone, listText, noBranch, noWorkTree, Registration, RepoPath } from './words.ts'
 import '../../ports/git.ts'
 
 export const create = defineTool({
@@ -84,12 +85,7 @@ export const addRepo = defineTool({
     path: RepoPath,
     project_id: ProjectId.optional().describe('Default: the current project'),
     base_branch: Branch.optional().describe('Default: the branch that is checked out'),
-    checks: text(2_000).optional().describe('Command that must pass before work lands'),
-    setup: text(2_000).optional().describe('Command that makes a fresh checkout ready, such as npm ci'),
-    files: Patterns.optional().describe('Ignored files to copy from your checkout into worktrees, such as .env'),
-    check_files: Patterns.optional().describe('The same, into checkouts for checks'),
-    cleanup: text(2_000).optional().describe('Command that runs before a worktree is removed, and after checks'),
-    dev: text(2_000).optional().describe('Command that starts the program in a worktree for a preview, such as npm run dev'),
+    ...Registration,
   }),
   output: z.strictObject({
     repo_id: RepoId,
@@ -132,8 +128,8 @@ export const addRepo = defineTool({
       remote: facts.remote,
       checks: input.checks ?? null,
       setup: input.setup ?? null,
-      files: JSON.stringify(input.files ?? []),
-      check_files: JSON.stringify(input.check_files ?? []),
+      files: listText(input.files),
+      check_files: listText(input.check_files),
       cleanup: input.cleanup ?? null,
       dev: input.dev ?? null,
       head: facts.head,
@@ -145,7 +141,8 @@ export const addRepo = defineTool({
     else await store.insertRepo(row)
     ctx.emit(repoAdded({ subject: row.id, project }, { handle, path: row.path, base_branch: base }))
     const repo = repoView(row)
-    const proposed = stillProposed(proposal, repo)
+    const given = NEEDS.filter((name) => input[name] !== undefined)
+    const proposed = stillProposed(proposal, repo, given)
     return { repo_id: row.id, handle, repo, proposed, message: addedAs(handle, proposed) }
   },
 })

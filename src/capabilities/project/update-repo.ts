@@ -1,14 +1,13 @@
 import { z } from 'zod'
 import { defineEffect } from '../../kernel/effect.ts'
 import { type Refusal, refuse } from '../../kernel/error.ts'
-import { text } from '../../kernel/schema.ts'
 import { defineTool, type LookContext, type RunContext, type WatchContext } from '../../kernel/tool.ts'
 import { GitRefusal, type RepoFacts } from '../../ports/git.ts'
 import { RepoId } from '../ids.ts'
 import { watchUntil } from '../until.ts'
 import { RepoView, repoMoved, repoUpdated, repoView } from './schema.ts'
 import { projectStore, type RepoRow } from './store.ts'
-import { alreadyThere, Branch, gone, noBranch, noWorkTree, Patterns, RepoPath } from './words.ts'
+import { alreadyThere, Branch, gone, listText, noBranch, noWorkTree, Registration, RepoPath } from './words.ts'
 
 const ATTEMPTS = 5
 const MOVE_MS = 60_000
@@ -16,19 +15,15 @@ const MOVE_MS = 60_000
 const Wanted = z.strictObject({
   repo_id: RepoId,
   path: RepoPath.optional().describe('Where it is now, when it was moved'),
-  checks: text(2_000).nullable().optional(),
-  setup: text(2_000).nullable().optional().describe('Command that makes a fresh checkout ready, such as npm ci'),
-  files: Patterns.optional().describe('Ignored files to copy from your checkout into worktrees, such as .env'),
-  check_files: Patterns.optional().describe('The same, into checkouts for checks'),
-  cleanup: text(2_000).nullable().optional().describe('Command that runs before a worktree is removed, and after checks'),
-  dev: text(2_000).nullable().optional().describe('Command that starts the program in a worktree for a preview, such as npm run dev'),
+  ...Registration,
   base_branch: Branch.optional(),
 })
 
 export const updateRepo = defineTool({
   name: 'repo_update',
   title: 'Change a repository',
-  description: 'Change the commands, the copied files, the base branch or the path of a repository; null takes a command away.',
+  description:
+    'Change the commands, the copied files, the base branch or the path of a repository; null takes a command or the files away.',
   input: Wanted,
   output: z.strictObject({ repo: RepoView, message: z.string() }),
   example: { repo_id: 'web-shop', checks: 'npm test' },
@@ -52,7 +47,7 @@ export const updateRepo = defineTool({
     if (!before) return refuse('RESOURCE_NOT_FOUND', 'That repository is gone.')
     const given = Object.fromEntries(
       Object.entries(fields).flatMap(([name, value]) =>
-        value === undefined ? [] : [[name, Array.isArray(value) ? JSON.stringify(value) : value]],
+        value === undefined ? [] : [[name, isList(name) ? listText(value as string[] | null) : value]],
       ),
     ) as Partial<RepoRow>
     if (!Object.keys(given).length)
@@ -71,6 +66,8 @@ export const updateRepo = defineTool({
   },
   watch: (ctx, _input, begun: { repo_id: string; request: string | null }) => changed(ctx, begun),
 })
+
+const isList = (name: string) => name === 'files' || name === 'check_files'
 
 interface Seen {
   facts?: RepoFacts

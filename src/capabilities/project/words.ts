@@ -8,8 +8,26 @@ export const RepoPath = text(1_000).regex(/^\//, 'must be an absolute path')
 
 /** As git matches paths, from the top of the repository. */
 export const Patterns = z
-  .array(text(200).regex(/^(?![/:!])(?!.*(?:^|\/)\.\.(?:\/|$))/, 'must be a path or a pattern below the top of the repository'))
+  .array(
+    text(200).regex(/^(?![/:!])(?!.*(?:^|\/)\.\.(?:\/|$))/, 'must be a path or a pattern below the top of the repository'),
+    'must be a list, such as [.env]',
+  )
   .max(50)
+
+/** The same words in both tools; null is for none. */
+export const Registration = {
+  checks: text(2_000).nullable().optional().describe('Command that must pass before work lands'),
+  setup: text(2_000).nullable().optional().describe('Command that makes a fresh checkout ready, such as npm ci'),
+  files: Patterns.nullable().optional().describe('Ignored files to copy from your checkout into worktrees, such as .env'),
+  check_files: Patterns.nullable().optional().describe('The same, into checkouts for checks'),
+  cleanup: text(2_000).nullable().optional().describe('Command that runs before a worktree is removed, and after checks'),
+  dev: text(2_000).nullable().optional().describe('Command that starts the program in a worktree for a preview, such as npm run dev'),
+}
+
+/** As a row has a list of them. */
+export function listText(patterns: string[] | null | undefined): string {
+  return JSON.stringify(patterns ?? [])
+}
 
 export const Branch = text(200)
   .regex(/^(?![-/.])(?!.*(?:\.\.|@\{|\/\/|[\s~^:?*[\\]))[^\p{Cc}]+(?<!\/|\.|\.lock)$/u, 'not a branch name that git accepts')

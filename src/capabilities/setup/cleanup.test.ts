@@ -97,6 +97,16 @@ describe('the cleanup', () => {
     expect(ground.said.split('\n').filter(Boolean)).toEqual(['setup', 'cleanup', 'setup'])
   })
 
+  test('[SU16] is told of a setup that had passed: it did not fail', async () => {
+    const ground = await Ground.open({ setup: 'true', cleanup: 'true' })
+    const work = await ground.begun()
+    await ground.over(work)
+    await ground.collect(work)
+    await until(() => !existsSync(work.path))
+    const { setup } = await ground.app.owner.call('setup_get', { task_id: work.task.id })
+    expect(setup).toMatchObject({ state: 'cleaned_up', reason: 'Its cleanup was run.' })
+  })
+
   test.each([
     ['that pass', 'true', 'merged'],
     ['that fail', 'test ! -e one.txt', 'sent_back'],

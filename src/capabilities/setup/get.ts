@@ -7,12 +7,12 @@ import { requireTask } from '../task/index.ts'
 import { checkMayReadFiles, workOf } from '../work/index.ts'
 import { leaseOf } from './ports.ts'
 import { SETUP_STATES } from './schema.ts'
-import { type SetupRow, setupStore } from './store.ts'
+import { isUndone, type SetupRow, setupStore } from './store.ts'
 
 const MOST_WAIT_SECONDS = 25
 
 const SetupView = z.strictObject({
-  state: z.enum(SETUP_STATES),
+  state: z.enum([...SETUP_STATES, 'cleaned_up']).describe('cleaned_up: it had passed, and the cleanup was run since'),
   command: z.string().nullable().describe('Null: only files are copied'),
   how: z.enum(['made', 'kept']).nullable().describe('kept: packages that an earlier setup has installed were copied'),
   reason: z.string().nullable(),
@@ -57,6 +57,7 @@ export const get = defineTool({
 })
 
 function setupView(row: SetupRow, log: string, mark: number | null): z.output<typeof SetupView> {
-  const { state, command, how, reason, host, created_at, ended_at } = row
+  const { command, how, reason, host, created_at, ended_at } = row
+  const state = isUndone(row) ? 'cleaned_up' : row.state
   return { state, command, how, reason, host, log, mark, started_at: iso(created_at), ended_at: isoOrNull(ended_at) }
 }

@@ -13,6 +13,8 @@ const isBelowPackages = (file: string) => KEPT_PATHS.some((kept) => `/${file}`.i
 /** As sizes are shown. */
 export const GB = 1_000 ** 3
 const STOCK_ATTEMPTS = 5
+/** The daemon that has them may be away. */
+const FORGET_ATTEMPTS = 100
 export const KEEP_GB = 'setup.keep_gb'
 
 interface Checkout {
@@ -95,9 +97,10 @@ async function collect(ctx: EffectContext): Promise<void> {
 export const forgetKept = defineEffect({
   type: 'setup.forget',
   payload: z.strictObject({ key: z.string().nullable(), host: z.string().optional() }),
-  attempts: 100,
+  attempts: FORGET_ATTEMPTS,
   async do({ ports: { packages, daemon } }, { key, host = daemon.host }) {
-    if (host !== daemon.host && daemon.shared) throw new NotHere('What is to be deleted', host)
+    // Other packages than those that the person was shown.
+    if (host !== daemon.host && daemon.shared) throw new NotHere('What is kept there', host)
     for (const one of key === null ? (await packages.list()).map((kept) => kept.key) : [key]) await packages.drop(one)
   },
 })

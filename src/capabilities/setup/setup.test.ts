@@ -70,9 +70,33 @@ describe('what is proposed', () => {
     })
   })
 
+  test('[SU1] is not what a person has said is not needed: null is none, of files too, from the first on', async () => {
+    const ground = await Ground.open()
+    const path = join(ground.app.folder, 'shop')
+    mkdirSync(path)
+    ground.git(path, 'init', '-q', '-b', 'main')
+    writeFileSync(join(path, '.gitignore'), '.env\n')
+    writeFileSync(join(path, '.env'), 'A=1\n')
+    ground.commit(path, 'package-lock.json', '{}')
+    const typed = async (tool: string, ...words: string[]) => (await parseFlags(named(tool) as Tool, words, async () => 'stdin')).input
+    const given = await typed('repo_add', '--path', path, '--project-id', await ground.app.project(), '--setup', 'null', '--files', 'null')
+    const added = await ground.app.owner.call('repo_add', given)
+    expect(added).toMatchObject({ repo: { setup: null, files: [] }, proposed: null, message: 'shop is registered.' })
+    await ground.app.owner.call('repo_update', { repo_id: 'shop', files: ['.env'], check_files: ['.env'] })
+    const none = await typed('repo_update', 'shop', '--files', 'null', '--check-files', 'null')
+    expect((await ground.app.owner.call('repo_update', none)).repo).toMatchObject({ files: [], check_files: [] })
+  })
+
   test('[SU1] is shown as a command that means what it says: no file of the person is read, whatever a branch proposes', async () => {
     const ground = await Ground.open()
-    const says = { setup: '@/etc/hostname', cleanup: '--setup', dev: '-', checks: '@@x', files: ['@.env', '[a]', 'b,c'] }
+    const says = {
+      setup: '@/etc/hostname',
+      cleanup: '--setup',
+      dev: '-',
+      checks: '@@x',
+      files: ['@.env', '[a]', 'b,c'],
+      check_files: ['null'],
+    }
     ground.commit(ground.top, '.signalbox.yaml', JSON.stringify(says))
     const { message } = await ground.app.owner.call('repo_propose', { repo_id: ground.repo })
     const words = execFileSync('sh', ['-c', `for word in ${message.split('\n').at(-1)}; do printf '%s\\0' "$word"; done`]).toString()
@@ -88,6 +112,7 @@ describe('what is proposed', () => {
     ['checks: &a npm test\nsetup: *a', 'line 1: "an alias" is not known.'],
     ['setup: "npm ci \\u202e# mp"', 'line 1: setup: must be one line of visible characters.'],
     ['files: [../../.ssh/id_rsa]', 'line 1: files: must be a path or a pattern below the top of the repository.'],
+    ['files: .env', 'line 1: files: must be a list, such as [.env].'],
     ['- npm ci', 'line 1: it has to hold "name: value" lines.'],
     [`setup: ${'x'.repeat(70_000)}`, ' is not a text file of at most 64 KB.'],
   ])('[SU15] a file that cannot be read proposes nothing and says where it is wrong: %#', async (text, problem) => {
@@ -227,6 +252,21 @@ describe('the setup of a checkout for checks', () => {
     expect(ground.landed('main')).toHaveLength(1)
   })
 
+  test.each([
+    [{ setup: 'true' }, { setup: 'echo x > packages.txt' }],
+    [{ setup: 'exit 1' }, { setup: 'echo x > packages.txt' }],
+    [{ check_files: [] }, { check_files: ['packages.txt'] }],
+  ])('[SU6] that was changed to %j blames nobody for a branch that was green before', async (after, before) => {
+    const ground = await Ground.open({ checks, ...before })
+    ground.commit(ground.top, '.gitignore', 'packages.txt\n')
+    writeFileSync(join(ground.top, 'packages.txt'), 'x')
+    const [first, innocent] = [await ground.handedIn('one.txt'), await ground.handedIn('two.txt')]
+    expect(await ground.approve(first)).toMatchObject({ merged: true })
+    await ground.change(after)
+    expect(await ground.approve(innocent)).toMatchObject({ merged: false, status: 'pending' })
+    expect((await ground.line()).held).not.toBeNull()
+  })
+
   test('[SU7] that is missing is named where the checks fail without any work', async () => {
     const ground = await Ground.open({ checks: 'test -d node_modules' })
     ground.commit(ground.top, 'package-lock.json', '{}')
@@ -235,6 +275,20 @@ describe('the setup of a checkout for checks', () => {
     expect((await ground.line()).held).toContain(
       "A fresh checkout has only what git carries, and web has no setup. Suggested by package-lock.json:\nsignalbox repo update web --setup 'npm ci'\nRun it, then let the line go on:\nsignalbox merge retry --repo-id web --target main",
     )
+  })
+
+  test('[SU7] that copies no files is told how checks get those that git ignores', async () => {
+    const ground = await Ground.open({ setup: 'true', files: ['.env'], checks: 'test -e .env' })
+    ground.commit(ground.top, '.gitignore', '.env\n')
+    writeFileSync(join(ground.top, '.env'), 'A=1')
+    await ground.approve(await ground.handedIn('one.txt'))
+    expect((await ground.line()).held).toContain(
+      'Checks get no files that git ignores. If they need these, run:\nsignalbox repo update web --check-files .env\nOr correct main, then let the line go on:\nsignalbox merge retry --repo-id web --target main',
+    )
+    await ground.change({ check_files: ['.env'] })
+    await ground.app.owner.call('merge_retry', { repo_id: ground.repo, target: 'main' })
+    await until(async () => (await ground.line()).waiting.length === 0)
+    expect(ground.landed('main')).toHaveLength(1)
   })
 })
 
@@ -486,6 +540,8 @@ describe('kept packages', () => {
     expect(await worker.refused('setup_forget')).toMatchObject({ code: 'PERMISSION_DENIED' })
     await ground.app.owner.call('setup_forget', { key: kept.kept[0].key })
     await until(async () => (await ground.app.owner.call('setup_kept', {})).kept.length === 0)
+    expect(await ground.app.owner.refused('setup_forget', { key: kept.kept[0].key })).toMatchObject({ code: 'RESOURCE_NOT_FOUND' })
+    expect(await ground.app.owner.call('setup_forget', {})).toEqual({ message: 'There are no kept packages.' })
     await ground.app.owner.call('setting_update', { key: 'setup.keep_gb', value: 0 })
     await begun(ground)
     expect((await ground.app.owner.call('setup_kept', {})).kept).toEqual([])

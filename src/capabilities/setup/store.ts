@@ -32,6 +32,11 @@ export interface SetupRow {
   ended_at: number | null
 }
 
+/** It has passed, and was cleaned up since: whoever begins there tries again, as after one that failed. Nobody asked for what is left of it. */
+export function isUndone({ state, asked_by }: Pick<SetupRow, 'state' | 'asked_by'>): boolean {
+  return state === 'failed' && asked_by === ''
+}
+
 export function setupStore(tx: Tx) {
   const db = tables<{ setups: SetupRow }>(tx)
   return {

@@ -197,6 +197,10 @@ export const kept = defineTool({
   },
 })
 
+function noPackages(key: string) {
+  return refuse('RESOURCE_NOT_FOUND', `There are no kept packages ${key}.`, { next_tool: 'setup_kept', next_arguments: {} })
+}
+
 export const forget = defineTool({
   name: 'setup_forget',
   title: 'Delete kept packages',
@@ -214,9 +218,15 @@ export const forget = defineTool({
   impact: 'write',
   profile: 'maintainer',
   by: 'person',
-  prepare: async ({ ports }) => ports.daemon.host,
-  async run(ctx, { key }, host: string) {
+  async prepare(ctx, { key }) {
+    const { packages, daemon } = ctx.ports
+    const all = await packages.list()
+    return key === undefined || all.some((one) => one.key === key) ? { count: all.length, host: daemon.host } : noPackages(key)
+  },
+  async run(ctx, { key }, { count, host }: { count: number; host: string }) {
+    // Also of none: one may just be made.
     ctx.enqueue(forgetKept({ key: key ?? null, host }))
-    return { message: key ? `${key} is being deleted.` : 'All that was kept is being deleted.' }
+    if (key) return { message: `${key} is being deleted.` }
+    return { message: count ? 'All that was kept is being deleted.' : 'There are no kept packages.' }
   },
 })

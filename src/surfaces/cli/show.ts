@@ -58,7 +58,7 @@ function nothing(tool: Tool, list: string, input: Row): string {
   const counts = Object.keys(propertiesOf(tool.outputJson as Property)).some(isCount)
   if (tool.watch || counts) return `No ${list}.\n`
   if (filtered) return `No ${list} fit. All of them: ${commandLine(tool, {})}\n`
-  if (list !== `${nounOf(tool)}s`) return `Nothing in the ${list}.\n`
+  if (list !== `${nounOf(tool)}s`) return list.endsWith('s') ? `No ${list}.\n` : 'The list is empty.\n'
   const maker = toolsOf(nounOf(tool)).find((other) => makes(other, nounOf(tool)))
   return maker ? `No ${list} yet. Begin with: ${commandLine(maker, leastOf(maker))}\n` : `No ${list}.\n`
 }

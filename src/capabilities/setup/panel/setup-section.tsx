@@ -19,7 +19,7 @@ const AGAIN_MS = 2_000
 export function SetupSection({ task }: { task: TaskOnPage }) {
   const { data } = useTool('setup_get', { task_id: task.id }, { follows: ['setup', 'work'], about: task.id })
   const setup = data?.setup
-  if (!setup || setup.state === 'ready' || task.status === 'DONE') return null
+  if (!setup || setup.state === 'ready' || setup.state === 'cleaned_up' || task.status === 'DONE') return null
   return (
     <Card title="Setup">
       <div className="card-body log-section">
