@@ -2,11 +2,11 @@ import type { EffectContext } from '../../kernel/effect.ts'
 import type { Place } from '../../ports/git.ts'
 import { agentStore } from '../agent/index.ts'
 import { projectStore } from '../project/index.ts'
-import { reviewStore } from '../review/index.ts'
 import { portsOf } from '../setup/index.ts'
 import { epicOf, handleOf, type TaskRow, taskStore } from '../task/index.ts'
 import { workOf } from '../work/index.ts'
 import { brief } from './brief.ts'
+import { handIns } from './handed-in.ts'
 import type { JobArguments } from './rules.ts'
 import { jobStore, type RunRow, runStore } from './store.ts'
 
@@ -59,9 +59,9 @@ export async function briefOn(
 }
 
 /** What the agent of the task was started to review. */
-async function reviewedOn({ view }: EffectContext, { id, reviews_task_id }: TaskRow) {
-  const reviewed = reviews_task_id ? await taskStore(view).find(reviews_task_id) : undefined
-  const round = reviewed && (await reviewStore(view).ofReviewer(id))
+async function reviewedOn(ctx: EffectContext, { id, reviews_task_id }: TaskRow) {
+  const reviewed = reviews_task_id ? await taskStore(ctx.view).find(reviews_task_id) : undefined
+  const round = reviewed && (await ctx.ask(handIns, reviewed.id)).find(({ reviewer_task_id }) => reviewer_task_id === id)
   return round && { handle: handleOf(reviewed), round: round.round }
 }
 

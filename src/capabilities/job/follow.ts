@@ -3,10 +3,10 @@ import type { Reactor, ReactorContext } from '../../kernel/reactor.ts'
 import type { Harness, HarnessEvent, HarnessState, Step } from '../../ports/harness.ts'
 import type { Batch } from '../../ports/runner.ts'
 import { approvalDecided, approvalExpired, decidedOf, withdrawApproval } from '../approval/index.ts'
-import { reviewRequested } from '../review/index.ts'
 import { settingChanged } from '../system/index.ts'
 import { taskDeleted, taskMoved, taskStore } from '../task/index.ts'
 import { GRACE_MS } from './effects.ts'
+import { handInNews } from './handed-in.ts'
 import { admitNow, progressed, reported, ended as runEnded, sent as runSent, taskOver, unheard } from './reports.ts'
 import { isSaid, type JobArguments } from './rules.ts'
 import { runInput, runStarted, runStopping } from './schema.ts'
@@ -47,7 +47,8 @@ export const follower: Reactor = {
     ctx.on(taskMoved, ({ subject, data: { to } }) => {
       if (to === 'DONE' || to === 'BACKLOG') void tellOver(ctx, subject)
     })
-    ctx.on(reviewRequested, ({ task }) => void ctx.report(reported, { task_id: task as string }).catch(ctx.defect))
+    for (const type of (await ctx.ask(handInNews)).flat())
+      ctx.on(type, ({ task }) => void ctx.report(reported, { task_id: task as string }).catch(ctx.defect))
     for (const run of await runStore(ctx.view).livingOn(ctx.ports.daemon.host)) follow(run)
     void endWhatIsOver(ctx)
     return { ended: async () => void (await Promise.all([...followed.values()].map((one) => one.over))) }

@@ -142,6 +142,7 @@ export const job = defineCapability({
 export { cancelJob } from './admission.ts'
 export { livingRun } from './attention.ts'
 export { briefOn } from './brief-for.ts'
+export { type HandIn, handIn, handInNews, handIns, inReview } from './handed-in.ts'
 export { type Presence, presenceChanges, presenceOf } from './presence.ts'
 export { letEnd, sentBack } from './rules.ts'
 export { jobEnded, OPEN_STATES, runStarted } from './schema.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Refusal, refuse } from '../../kernel/error.ts'
+import { refuse } from '../../kernel/error.ts'
 import { redactText } from '../../kernel/redact.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { HarnessEvent, type Step } from '../../ports/harness.ts'
@@ -7,13 +7,13 @@ import { EXIT_REASONS } from '../../ports/runner.ts'
 import { admitToken, agentStore, endToken } from '../agent/index.ts'
 import { type ApprovalRow, approvalHandle, arrived, ask, passOn, type Question, withdrawAll } from '../approval/index.ts'
 import { TaskId } from '../ids.ts'
-import { requestReview, reviewsOf } from '../review/index.ts'
 import { withdraw } from '../setup/index.ts'
 import { isDuty, type TaskRow, taskStore } from '../task/index.ts'
 import { record, type Said } from '../transcript/index.ts'
 import { admit, again, cancelJob, over } from './admission.ts'
 import { overBudget, overrun } from './budget.ts'
 import { forgetRun, launching, settleRun } from './effects.ts'
+import { handIn, handIns } from './handed-in.ts'
 import { presenceChanged } from './presence.ts'
 import { aboutJob, aboutRun, askToStop, endFor, isSaid, type JobArguments, jobHandle, letEnd, putBack, sentBack } from './rules.ts'
 import { jobPaused, MICROS, OPEN_STATES, runEnded, runProgressed, runStarted } from './schema.ts'
@@ -216,7 +216,7 @@ export const reported = defineTool({
   input: z.strictObject({ task_id: TaskId }),
   async run(ctx, { task_id }) {
     const run = await runStore(ctx.tx).livingOf(task_id)
-    const last = (await reviewsOf(ctx.tx, task_id)).at(-1)
+    const last = (await ctx.ask(handIns, task_id)).at(-1)
     // Told late, it must not end who was started since, for work that came back meanwhile.
     if (run && last && last.requested_at >= run.created_at) await letEnd(ctx, task_id, last.round)
     return {}
@@ -266,9 +266,9 @@ type Left = { ahead: number; dirty: number; fingerprint: string; problem: string
 
 async function nextOf(ctx: RunContext, job: JobRow, run: RunRow, work: Left): Promise<Next> {
   const task = await taskStore(ctx.tx).find(job.task_id)
-  const reviews = await reviewsOf(ctx.tx, job.task_id)
+  const rounds = await ctx.ask(handIns, job.task_id)
   const handedIn = (life: RunRow) =>
-    reviews.some(({ requested_by, requested_at }) => requested_by === life.agent_id && requested_at >= life.created_at)
+    rounds.some(({ requested_by, requested_at }) => requested_by === life.agent_id && requested_at >= life.created_at)
   // A quota is no death; and whoever handed in has got somewhere: deaths count from then on.
   const lives = (await runStore(ctx.tx).ofJob(job.id)).filter((life) => life.resets_at === null && !handedIn(life))
   const ofOthers = (await runStore(ctx.tx).ofTask(job.task_id, run.id, EARLIER_RUNS)).find(
@@ -309,7 +309,7 @@ async function follow(ctx: RunContext, job: JobRow, run: RunRow, next: Next): Pr
   }
   if (next.next === 'parked') return again(ctx, job, next.at, 'START_PENDING', next.reason)
   const reason = next.next === 'succeeded' ? null : next.reason
-  const handedIn = next.next !== 'cancelled' && next.review !== undefined && (await handIn(ctx, run, next.review))
+  const handedIn = next.next !== 'cancelled' && next.review !== undefined && (await handInLeft(ctx, run, next.review))
   await over(ctx, job, next.next, next.next === 'failed' ? next.code : null, reason)
   if (!handedIn && reason !== null) await putBack(ctx, job.task_id, `${jobHandle(job)}: ${reason}`)
 }
@@ -321,11 +321,10 @@ async function recall(ctx: RunContext, job: JobRow): Promise<void> {
   await again(ctx, job, ctx.now, 'START_PENDING', 'Its work was sent back before it had ended.')
 }
 
-async function handIn(ctx: RunContext, run: RunRow, summary: string): Promise<boolean> {
+async function handInLeft(ctx: RunContext, run: RunRow, summary: string): Promise<boolean> {
   const task = await taskStore(ctx.tx).find(run.task_id)
   if (task?.status !== 'IN_PROGRESS') return false
-  const round = await requestReview(ctx, task, { summary, requested_by: run.agent_id ?? ctx.principal.id })
-  return !(round instanceof Refusal)
+  return ctx.ask(handIn, task, { summary, requested_by: run.agent_id ?? ctx.principal.id })
 }
 
 async function settleChecks(ctx: RunContext, job: JobRow, run: RunRow): Promise<void> {

@@ -1,9 +1,7 @@
 import type { z } from 'zod'
 import { type Refusal, refuse } from '../../kernel/error.ts'
-import type { Tx } from '../../kernel/storage.ts'
 import type { RunContext } from '../../kernel/tool.ts'
 import type { Approvals } from '../../ports/harness.ts'
-import { beingMerged, isBeingMerged, reviewsOf } from '../review/index.ts'
 import { handleOf, type TaskRow, taskStore, transition } from '../task/index.ts'
 import { lingered, stopRun } from './effects.ts'
 import { type Limits, runStopping } from './schema.ts'
@@ -55,17 +53,6 @@ export function notAuto(task: TaskRow): Refusal | undefined {
       next_arguments: { task_id: handleOf(task), task_type: 'AUTO' },
     },
   )
-}
-
-/** An agent that begins on it would take it out of review, and the round would be lost. */
-export async function isInReview(view: Tx, task: TaskRow): Promise<Refusal | undefined> {
-  if (task.status !== 'REVIEW') return undefined
-  if (isBeingMerged((await reviewsOf(view, task.id)).at(-1))) return beingMerged(task)
-  return refuse('INVALID_TRANSITION', `${handleOf(task)} waits for review.`, {
-    hint: 'Approve it or send it back with review_decide: sent back, its agent goes on with it. To begin anew, give it up with review_abandon first.',
-    next_tool: 'review_decide',
-    next_arguments: { task_id: handleOf(task), decision: 'request_changes', feedback: '…' },
-  })
 }
 
 /** Tells a run to end. What was asked for first holds. */

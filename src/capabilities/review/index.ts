@@ -1,14 +1,15 @@
 import { z } from 'zod'
 import { defineCapability, JSON_TEXT, setting } from '../../kernel/capability.ts'
 import { answer } from '../../kernel/point.ts'
-import type { Tx } from '../../kernel/storage.ts'
+import { handIn, handInNews, handIns, inReview } from '../job/index.ts'
 import { taskEnds } from '../task/index.ts'
 import { workPullRequest } from '../work/index.ts'
+import { handInFor, handInsOf, whyWaiting } from './hand-ins.ts'
 import { keepHandedIn } from './keep.ts'
 import { migrations } from './migrations.ts'
 import { closePr, getPr, PrView, prClosed, prMerged, prOpened, pullRequestOf } from './pull-requests.ts'
 import { ReviewView, reviewRefused, reviewRequested, reviewTimedOut } from './schema.ts'
-import { DECISIONS, FEEDBACK_PRIORITIES, FEEDBACK_STATES, FEEDBACK_TYPES, prStore, READERS, reviewStore } from './store.ts'
+import { DECISIONS, FEEDBACK_PRIORITIES, FEEDBACK_STATES, FEEDBACK_TYPES, prStore, READERS } from './store.ts'
 import { timedOut } from './timeout.ts'
 import { list, request } from './tools.ts'
 
@@ -26,6 +27,10 @@ export const review = defineCapability({
   answers: [
     answer(taskEnds, (ctx, task) => closePr(ctx, task, task.closed_reason ?? 'Its task is gone.')),
     answer(workPullRequest, pullRequestOf),
+    answer(handIns, handInsOf),
+    answer(handInNews, async () => [reviewRequested]),
+    answer(handIn, handInFor),
+    answer(inReview, whyWaiting),
   ],
   settings: {
     'review.max_iterations': setting(z.int().min(1).max(1_000), 3, 'How many rounds of review a task may have'),
@@ -54,9 +59,6 @@ export const review = defineCapability({
     },
   ],
 })
-
-/** All rounds of a task, oldest first. */
-export const reviewsOf = (tx: Tx, task: string) => reviewStore(tx).ofTask(task)
 
 export { keepCommit } from './keep.ts'
 export { isAtLimit, tally } from './limit.ts'

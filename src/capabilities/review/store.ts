@@ -131,8 +131,6 @@ export function reviewStore(tx: Tx) {
     insert: (row: ReviewRow) => db.insertInto('reviews').values(row).execute(),
     update: (id: string, changes: Partial<ReviewRow>) => db.updateTable('reviews').set(changes).where('id', '=', id).execute(),
     ofTask: (task: string) => db.selectFrom('reviews').selectAll().where('task_id', '=', task).orderBy('round').execute(),
-    /** The round that the reviewer who runs on this task was started for. */
-    ofReviewer: (task: string) => db.selectFrom('reviews').selectAll().where('reviewer_task_id', '=', task).executeTakeFirst(),
     /** Tasks of which something may be to do: open ones, those with a reviewer, and what was given up and not cleaned. */
     unsettled: async () => {
       const open = await db
