@@ -4,7 +4,6 @@ import { text } from '../../kernel/schema.ts'
 import { defineTool, type WatchContext } from '../../kernel/tool.ts'
 import { TaskId } from '../ids.ts'
 import { runStore } from '../job/index.ts'
-import { isReviewerOf, toDecide } from '../merge/index.ts'
 import {
   beingMerged,
   FEEDBACK_PRIORITIES,
@@ -12,7 +11,9 @@ import {
   type FeedbackRow,
   feedbackStore,
   isBeingMerged,
+  isReviewerOf,
   reviewStore,
+  toDecide,
 } from '../review/index.ts'
 import { Body } from '../task/index.ts'
 import { watchUntil } from '../until.ts'

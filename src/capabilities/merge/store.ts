@@ -102,6 +102,16 @@ export function mergeStore(tx: Tx) {
       db.selectFrom('merges').selectAll().where('task_id', '=', task).orderBy('number', 'desc').limit(1).executeTakeFirst(),
     ofReview: (review: string) =>
       db.selectFrom('merges').selectAll().where('review_id', '=', review).orderBy('number', 'desc').limit(1).executeTakeFirst(),
+    /** Those of these tasks that are in a line. */
+    openOf: async (tasks: string[]) =>
+      tasks.length
+        ? db
+            .selectFrom('merges')
+            .selectAll()
+            .where('task_id', 'in', tasks)
+            .where('state', 'in', [...OPEN_STATES])
+            .execute()
+        : [],
     inLine: (repo: string, target: string) => inLine(repo, target).execute(),
     /** Newest first. */
     ended: (repo: string, target: string, limit: number) =>

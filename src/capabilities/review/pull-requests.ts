@@ -3,12 +3,17 @@ import { refuse } from '../../kernel/error.ts'
 import { defineEvent } from '../../kernel/event.ts'
 import { iso, isoOrNull, Timestamp } from '../../kernel/schema.ts'
 import { defineTool, type Reading, type RunContext } from '../../kernel/tool.ts'
+import { sendLetter } from '../agent/index.ts'
 import { nextNumber } from '../handle.ts'
 import { EpicId, PrId, TaskId } from '../ids.ts'
-import { handleOf, type TaskRow } from '../task/index.ts'
+import { lineRef, type MovedMerge, mergeStore } from '../merge/index.ts'
+import { handleOf, isDuty, type Status, type TaskRow, taskStore } from '../task/index.ts'
 import { workOf } from '../work/index.ts'
 import { type PrRow, prStore } from './store.ts'
 import '../../ports/daemon.ts'
+
+const MOST_TOLD = 1_000
+const AT_WORK: Status[] = ['IN_PROGRESS', 'REVIEW']
 
 export const PrView = z.strictObject({
   id: PrId,
@@ -121,4 +126,30 @@ export async function pullRequestOf({ view }: Reading, task: string, address: st
 /** A pull request of ours is shown by the page of what it is about. */
 export function prUrl(row: Pick<PrRow, 'task_id' | 'epic_id'>, address: string): string {
   return `${address}${row.task_id ? `/task/${row.task_id}` : `/epic/${row.epic_id}`}`
+}
+
+/** With what has landed its pull request is merged. */
+export async function mergePr(ctx: RunContext, { task, commit }: MovedMerge): Promise<void> {
+  const pr = commit === undefined ? undefined : await prStore(ctx.tx).ofTask(task.id)
+  if (!pr || commit === undefined) return
+  await prStore(ctx.tx).update(pr.id, { state: 'MERGED', merge_commit: commit, merged_at: ctx.now, updated_at: ctx.now })
+  ctx.emit(prMerged({ subject: pr.id, project: pr.project_id, task: pr.task_id }, { number: pr.number, commit }))
+}
+
+/** Those whose pull requests into the same branch are open. What is in the line needs nobody: it is merged with what landed by itself. */
+export async function askToRebase(ctx: RunContext, { merge: { repo_id, target }, task: landed }: MovedMerge): Promise<number> {
+  const filter = { project: landed.project_id, statuses: AT_WORK, exclude: [landed.id] }
+  const others = await taskStore(ctx.tx).list(filter, 'number', undefined, MOST_TOLD)
+  const prs = await prStore(ctx.tx).ofTasks(others.map(({ id }) => id))
+  const pending = new Set(prs.filter((pr) => pr.state === 'OPEN' && pr.repo_id === repo_id && pr.base === target).map((pr) => pr.task_id))
+  for (const { task_id } of await mergeStore(ctx.tx).inLine(repo_id, target)) pending.delete(task_id)
+  let sent = 0
+  for (const task of others) {
+    if (!task.assignee_id || isDuty(task) || !pending.has(task.id)) continue
+    const body = `${handleOf(landed)} (${landed.title}) was merged into ${target}. Your work on ${handleOf(task)} began before that: merge or rebase onto ${lineRef(target)} before you go on, so that nothing of it conflicts.`
+    const where = { project_id: task.project_id, epic_id: task.epic_id, task_id: task.id }
+    await sendLetter(ctx, { from: 'system', to: task.assignee_id, subject: 'Rebase Required', body, about: where })
+    sent++
+  }
+  return sent
 }

@@ -50,6 +50,24 @@ export interface ReviewRow {
   reader: Reader | null
 }
 
+/** Of a round in which nobody has decided. */
+export const UNDECIDED = {
+  decision: null,
+  decided_by: null,
+  decided_at: null,
+  feedback: null,
+  head_commit: null,
+  outcome: null,
+  merge_commit: null,
+  reason: null,
+  handed_in: null,
+  reviewer_task_id: null,
+  refused: 0,
+  abandoned_at: null,
+  cleaned_at: null,
+  reader: null,
+} as const
+
 export const READERS = ['agent', 'human'] as const
 export type Reader = (typeof READERS)[number]
 

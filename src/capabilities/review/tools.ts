@@ -13,7 +13,7 @@ import { limitOf, overLimit } from './limit.ts'
 import { openPr } from './pull-requests.ts'
 import { ReviewerView, readerProgram, reviewerThere } from './reviewer.ts'
 import { type FeedbackView, LimitView, ReviewView, reviewRequested } from './schema.ts'
-import { type FeedbackRow, feedbackStore, type Reader, type ReviewRow, reviewStore } from './store.ts'
+import { type FeedbackRow, feedbackStore, type Reader, type ReviewRow, reviewStore, UNDECIDED } from './store.ts'
 import { timedOut } from './timeout.ts'
 
 const HOUR_MS = 3_600_000
@@ -189,24 +189,6 @@ export async function requestReview(ctx: RunContext, task: TaskRow, handedIn: Ha
   )
   return review
 }
-
-/** Of a round in which nobody has decided. */
-export const UNDECIDED = {
-  decision: null,
-  decided_by: null,
-  decided_at: null,
-  feedback: null,
-  head_commit: null,
-  outcome: null,
-  merge_commit: null,
-  reason: null,
-  handed_in: null,
-  reviewer_task_id: null,
-  refused: 0,
-  abandoned_at: null,
-  cleaned_at: null,
-  reader: null,
-} as const
 
 function reviewView(row: ReviewRow, given: FeedbackRow[]): z.output<typeof ReviewView> {
   const { project_id: _, head_commit: __, abandoned_at: ___, cleaned_at: ____, requested_at, decided_at, ...shown } = row

@@ -1,19 +1,17 @@
 import { z } from 'zod'
 import { Refusal, refuse } from '../../kernel/error.ts'
 import { text } from '../../kernel/schema.ts'
-import type { Tx } from '../../kernel/storage.ts'
 import { defineTool, type LookContext, type RunContext, type WatchContext } from '../../kernel/tool.ts'
 import { TaskId } from '../ids.ts'
-import { projectStore } from '../project/index.ts'
-import { beingMerged, feedbackStore, isBeingMerged, keepCommit, prStore, prUrl, type ReviewRow, reviewStore } from '../review/index.ts'
+import { ENDS, enterLine, followed, lineHeld, MERGE_STATES, type MergeRow, type mergeLanded, mergeStore } from '../merge/index.ts'
 import { about, Body, handleOf, isDuty, requireTask, reviewedBy, type TaskRow, taskStore } from '../task/index.ts'
 import { watchUntil } from '../until.ts'
 import { Elsewhere, placeOf, workOf } from '../work/index.ts'
-import { enterLine } from './line.ts'
-import { back, checkMayDecide, currentRound, isReviewerOf } from './rules.ts'
-import { Decision, ENDS, lineHeld, type mergeLanded, reviewDecided } from './schema.ts'
-import { MERGE_STATES, type MergeRow, mergeStore } from './store.ts'
-import { behindWords, lastLines, sentence } from './words.ts'
+import { keepCommit } from './keep.ts'
+import { prUrl } from './pull-requests.ts'
+import { back, beingMerged, checkMayDecide, currentRound, isBeingMerged, isReviewerOf } from './rules.ts'
+import { Decision, reviewDecided } from './schema.ts'
+import { feedbackStore, prStore, type ReviewRow, reviewStore } from './store.ts'
 import '../../ports/daemon.ts'
 
 const MERGE_MS = 120_000
@@ -111,12 +109,6 @@ export const submit = defineTool({
     }
   },
 })
-
-/** Whether the branch itself has what landed, and what to do when it does not. */
-async function followed(tx: Tx, { repo_id, target }: MergeRow): Promise<{ behind: number; words: string }> {
-  const [line, repo] = [await mergeStore(tx).line(repo_id, target), await projectStore(tx).repo(repo_id)]
-  return { behind: line?.behind ?? 0, words: line ? behindWords(line, repo?.handle ?? repo_id) : '' }
-}
 
 /** The round that the caller may decide about. */
 export async function toDecide(ctx: RunContext, task_id: string | undefined): Promise<{ task: TaskRow; round: ReviewRow } | Refusal> {
@@ -273,4 +265,15 @@ async function landed(ctx: WatchContext, merge: MergeRow) {
   const said = merge.reason ?? `PR merged successfully. ${rebase_requests} rebase requests sent.`
   const message = [said, (await followed(ctx.view, merge)).words].filter(Boolean).join(' ')
   return { status: 'merged' as const, merged: true, merge_commit: merge.built, rebase_requests, message }
+}
+
+/** Reasons that people typed often lack the full stop. */
+function sentence(text: string): string {
+  return /[.!?]$/.test(text) ? text : `${text}.`
+}
+
+const MOST_LINES = 40
+
+function lastLines(log: string | null): string | null {
+  return log === null ? null : log.trimEnd().split('\n').slice(-MOST_LINES).join('\n')
 }

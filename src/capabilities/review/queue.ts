@@ -3,10 +3,11 @@ import { iso, Timestamp } from '../../kernel/schema.ts'
 import { defineTool, type LookContext } from '../../kernel/tool.ts'
 import { EpicId } from '../ids.ts'
 import { currentProject } from '../project/index.ts'
-import { prStore, prUrl, type ReviewRow, reviewStore } from '../review/index.ts'
 import { handleOf, type TaskRow, taskStore } from '../task/index.ts'
 import { workOf } from '../work/index.ts'
+import { prUrl } from './pull-requests.ts'
 import { isCurrent } from './rules.ts'
+import { prStore, type ReviewRow, reviewStore } from './store.ts'
 import '../../ports/daemon.ts'
 
 const MOST_QUEUED = 500

@@ -4,14 +4,14 @@ import { Refusal, refuse } from '../../kernel/error.ts'
 import { defineTool, type RunContext, type WatchContext } from '../../kernel/tool.ts'
 import { GitRefusal } from '../../ports/git.ts'
 import { TaskId } from '../ids.ts'
+import { lineNow } from '../merge/index.ts'
 import { projectStore } from '../project/index.ts'
-import { reviewStore } from '../review/index.ts'
 import { about, epicOf, handleOf, taskStore } from '../task/index.ts'
 import { watchUntil } from '../until.ts'
 import { beginsAt, placeOf, requireFree, workOf } from '../work/index.ts'
 import { another, headOf, toDecide } from './decide.ts'
 import { REBASE_RESULTS, reviewRebased } from './schema.ts'
-import { lineNow } from './stands.ts'
+import { reviewStore } from './store.ts'
 
 const REBASE_MS = 60_000
 const MOST_FILES = 100
