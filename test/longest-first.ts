@@ -26,7 +26,7 @@ const LONG = [
   'test/e2e/session.test.ts',
   'src/adapters/effects-shared/effects.test.ts',
   'src/capabilities/job/job.test.ts',
-  'src/capabilities/feedback/feedback.test.ts',
+  'src/capabilities/review/feedback.test.ts',
   'test/browser/merge.test.ts',
   'src/kernel/invoke.test.ts',
   'test/mcp/versions.test.ts',

@@ -4,7 +4,6 @@ import { approval } from './approval/index.ts'
 import { effect } from './effect/index.ts'
 import { epic } from './epic/index.ts'
 import { escalation } from './escalation/index.ts'
-import { feedback } from './feedback/index.ts'
 import { job } from './job/index.ts'
 import { mail } from './mail/index.ts'
 import { merge } from './merge/index.ts'
@@ -34,7 +33,6 @@ const all = [
   session,
   preview,
   epic,
-  feedback,
   effect,
   escalation,
   system((): Record<string, SettingDefinition> => settingDefinitions),

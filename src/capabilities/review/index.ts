@@ -5,8 +5,12 @@ import { handIn, handInNews, handIns, inReview } from '../job/index.ts'
 import { isOutdated, mayDecide, mergeMoves, overtaken, summaryOf } from '../merge/index.ts'
 import { attention, taskEnds } from '../task/index.ts'
 import { handedIn, workPullRequest } from '../work/index.ts'
+import { abandonWork } from './abandon.ts'
 import { reviewAttention } from './attention.ts'
 import { decide, submit } from './decide.ts'
+import { deliverFeedback } from './deliver.ts'
+import { feedback as giveFeedback } from './feedback.ts'
+import { sent } from './feedback-sent.ts'
 import { handInFor, handInsOf, whyWaiting } from './hand-ins.ts'
 import { keepHandedIn } from './keep.ts'
 import { migrations } from './migrations.ts'
@@ -14,24 +18,67 @@ import { hasNewerRound, mayDecideAbout, outcomeOf, summaryFor } from './outcome.
 import { createPr } from './pr-create.ts'
 import { askToRebase, closePr, getPr, mergePr, PrView, prClosed, prMerged, prOpened, pullRequestOf } from './pull-requests.ts'
 import { queue } from './queue.ts'
+import { watcher } from './reactor.ts'
 import { rebased, rebaseOntoLine, rebaseWork } from './rebase.ts'
+import { reconcileReview } from './reconcile.ts'
 import { handedInOf } from './rules.ts'
-import { ReviewView, reviewDecided, reviewRebased, reviewRefused, reviewRequested, reviewTimedOut } from './schema.ts'
+import {
+  ReviewView,
+  reviewAbandoned,
+  reviewDecided,
+  reviewerEnded,
+  reviewerStarted,
+  reviewFeedback,
+  reviewRebased,
+  reviewRefused,
+  reviewRequested,
+  reviewTimedOut,
+} from './schema.ts'
 import { DECISIONS, FEEDBACK_PRIORITIES, FEEDBACK_STATES, FEEDBACK_TYPES, prStore, READERS } from './store.ts'
 import { timedOut } from './timeout.ts'
 import { list, request } from './tools.ts'
 
+/** Rounds: handing in work, who reads it, what they say and decide, and the end of what leads nowhere. */
 export const review = defineCapability({
   name: 'review',
-  tools: [request, list, queue, decide, submit, rebaseWork, getPr, createPr, timedOut, rebased],
+  tools: [
+    request,
+    list,
+    queue,
+    decide,
+    submit,
+    giveFeedback,
+    rebaseWork,
+    abandonWork,
+    getPr,
+    createPr,
+    timedOut,
+    rebased,
+    sent,
+    reconcileReview,
+  ],
   migrations,
   values: {
     reviews: { decision: DECISIONS, outcome: ReviewView.shape.outcome.unwrap().options, reader: READERS },
     pull_requests: { state: PrView.shape.state.options },
     feedbacks: { feedback_type: FEEDBACK_TYPES, priority: FEEDBACK_PRIORITIES, state: FEEDBACK_STATES, actionable_items: JSON_TEXT },
   },
-  events: [reviewRequested, reviewRefused, reviewTimedOut, reviewDecided, reviewRebased, prOpened, prMerged, prClosed],
-  effects: [keepHandedIn, rebaseOntoLine],
+  events: [
+    reviewRequested,
+    reviewRefused,
+    reviewTimedOut,
+    reviewDecided,
+    reviewRebased,
+    reviewFeedback,
+    reviewAbandoned,
+    reviewerStarted,
+    reviewerEnded,
+    prOpened,
+    prMerged,
+    prClosed,
+  ],
+  effects: [keepHandedIn, rebaseOntoLine, deliverFeedback],
+  reactors: [watcher],
   answers: [
     answer(taskEnds, (ctx, task) => closePr(ctx, task, task.closed_reason ?? 'Its task is gone.')),
     answer(workPullRequest, pullRequestOf),
@@ -76,22 +123,6 @@ export const review = defineCapability({
   ],
 })
 
-export { toDecide } from './decide.ts'
-export { keepCommit } from './keep.ts'
-export { isAtLimit, tally } from './limit.ts'
-export { closePr, insertPr, openPr, PrView, prMerged, prUrl, prView } from './pull-requests.ts'
-export { type ReviewerFacts, readerProgram, reviewerNews, roundReviewer } from './reviewer.ts'
-export { back, beingMerged, checkMayDecide, isBeingMerged, isCurrent, isReviewerOf } from './rules.ts'
-export { reviewDecided, reviewRefused, reviewRequested, reviewTimedOut } from './schema.ts'
-export {
-  FEEDBACK_PRIORITIES,
-  FEEDBACK_STATES,
-  FEEDBACK_TYPES,
-  type FeedbackRow,
-  feedbackStore,
-  type PrRow,
-  prStore,
-  type ReviewRow,
-  reviewStore,
-} from './store.ts'
-export { requestReview, uncommitted } from './tools.ts'
+export { insertPr, prUrl } from './pull-requests.ts'
+export { isCurrent } from './rules.ts'
+export { type PrRow, prStore, type ReviewRow, reviewStore } from './store.ts'

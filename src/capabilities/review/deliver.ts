@@ -2,10 +2,10 @@ import { z } from 'zod'
 import { defineEffect, type EffectContext } from '../../kernel/effect.ts'
 import { type Delivery, GitRefusal } from '../../ports/git.ts'
 import { agentStore } from '../agent/index.ts'
-import { type FeedbackRow, feedbackStore } from '../review/index.ts'
 import { handleOf, taskStore } from '../task/index.ts'
 import { placeOf, workOf } from '../work/index.ts'
-import { sent as feedbackSent } from './reports.ts'
+import { sent as feedbackSent } from './feedback-sent.ts'
+import { type FeedbackRow, feedbackStore } from './store.ts'
 
 /** A git that somebody holds may be free at the third attempt. */
 const FAILS_BEFORE_GIVING_UP = 3

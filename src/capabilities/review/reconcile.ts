@@ -5,12 +5,13 @@ import { agentStore, callFor, HUMAN, sendLetter } from '../agent/index.ts'
 import { takeTurn } from '../handle.ts'
 import { TaskId } from '../ids.ts'
 import { jobStore } from '../job/index.ts'
-import { feedbackStore, type ReviewRow, readerProgram, reviewStore, tally } from '../review/index.ts'
 import { openSession } from '../session/index.ts'
 import { epicOf, handleOf, type TaskRow, taskStore } from '../task/index.ts'
 import { takeAway, workOf } from '../work/index.ts'
 import { abandon } from './abandon.ts'
-import { endReviewers, startReviewer } from './reviewer.ts'
+import { tally } from './limit.ts'
+import { endReviewers, readerProgram, startReviewer } from './reviewer.ts'
+import { feedbackStore, type ReviewRow, reviewStore } from './store.ts'
 
 export const reconcileReview = defineTool({
   name: 'review_reconcile',

@@ -2,11 +2,11 @@ import type { Reactor, ReactorContext } from '../../kernel/reactor.ts'
 import { jobEnded } from '../job/index.ts'
 import { mergeStuck, mergeWithdrawn } from '../merge/index.ts'
 import { OneAtATime } from '../one-at-a-time.ts'
-import { reviewDecided, reviewRefused, reviewRequested, reviewStore, reviewTimedOut } from '../review/index.ts'
 import { sessionClosed } from '../session/index.ts'
 import { taskDeleted, taskMoved, taskStore } from '../task/index.ts'
 import { reconcileReview } from './reconcile.ts'
-import { reviewAbandoned, reviewFeedback } from './schema.ts'
+import { reviewAbandoned, reviewDecided, reviewFeedback, reviewRefused, reviewRequested, reviewTimedOut } from './schema.ts'
+import { reviewStore } from './store.ts'
 
 /** After any of these somebody may have to be started or ended, for the review of the task. */
 const EVENTS = [

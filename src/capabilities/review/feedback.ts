@@ -4,21 +4,13 @@ import { text } from '../../kernel/schema.ts'
 import { defineTool, type WatchContext } from '../../kernel/tool.ts'
 import { TaskId } from '../ids.ts'
 import { runStore } from '../job/index.ts'
-import {
-  beingMerged,
-  FEEDBACK_PRIORITIES,
-  FEEDBACK_TYPES,
-  type FeedbackRow,
-  feedbackStore,
-  isBeingMerged,
-  isReviewerOf,
-  reviewStore,
-  toDecide,
-} from '../review/index.ts'
 import { Body } from '../task/index.ts'
 import { watchUntil } from '../until.ts'
-import { deliverFeedback } from './effects.ts'
+import { toDecide } from './decide.ts'
+import { deliverFeedback } from './deliver.ts'
+import { beingMerged, isBeingMerged, isReviewerOf } from './rules.ts'
 import { reviewFeedback } from './schema.ts'
+import { FEEDBACK_PRIORITIES, FEEDBACK_TYPES, type FeedbackRow, feedbackStore, reviewStore } from './store.ts'
 
 const SENDING_MS = 120_000
 

@@ -2,10 +2,11 @@ import { z } from 'zod'
 import { refuse } from '../../kernel/error.ts'
 import { defineTool } from '../../kernel/tool.ts'
 import { TaskId } from '../ids.ts'
-import { back, feedbackStore, reviewDecided, reviewStore } from '../review/index.ts'
 import { about, handleOf, taskStore } from '../task/index.ts'
-import { fileOf, textOf } from './effects.ts'
-import { reviewFeedback } from './schema.ts'
+import { fileOf, textOf } from './deliver.ts'
+import { back } from './rules.ts'
+import { reviewDecided, reviewFeedback } from './schema.ts'
+import { feedbackStore, reviewStore } from './store.ts'
 
 export const sent = defineTool({
   name: 'feedback_sent',

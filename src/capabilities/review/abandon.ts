@@ -2,14 +2,16 @@ import { z } from 'zod'
 import { type Refusal, refuse } from '../../kernel/error.ts'
 import { text } from '../../kernel/schema.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
-import { agentStore } from '../agent/index.ts'
+import { wantAgent } from '../agent/index.ts'
 import { TaskId } from '../ids.ts'
 import { cancelJob, jobStore, OPEN_STATES } from '../job/index.ts'
 import { withdraw } from '../merge/index.ts'
-import { checkMayDecide, closePr, type ReviewRow, reviewStore } from '../review/index.ts'
 import { closeTerminal } from '../session/index.ts'
-import { about, handleOf, isDuty, requireTask, type TaskRow, taskNoted, taskStore, transition } from '../task/index.ts'
+import { about, addNote, handleOf, isDuty, requireTask, type TaskRow, transition } from '../task/index.ts'
+import { closePr } from './pull-requests.ts'
+import { checkMayDecide } from './rules.ts'
 import { reviewAbandoned } from './schema.ts'
+import { type ReviewRow, reviewStore } from './store.ts'
 
 const MOST_JOBS = 200
 
@@ -51,17 +53,14 @@ export async function abandon(ctx: RunContext, task: TaskRow, last: ReviewRow, r
   const decided = { decision: 'abandoned', decided_by: ctx.principal.id, decided_at: ctx.now, reason } as const
   await reviewStore(ctx.tx).update(last.id, { abandoned_at: ctx.now, ...(undecided ? decided : {}) })
   // Kept as its worker, but stopped: nobody starts it by itself.
-  if (task.assignee_id) await agentStore(ctx.tx).want(task.assignee_id, 'stopped', ctx.now)
+  if (task.assignee_id) await wantAgent(ctx, task.assignee_id, 'stopped')
   await transition(ctx, task, 'BACKLOG', reason)
   for (const job of await jobStore(ctx.tx).list({ task: task.id, states: [...OPEN_STATES] }, undefined, MOST_JOBS))
     await cancelJob(ctx, job, 'The work was given up.')
   await closeTerminal(ctx, task.id)
   await closePr(ctx, task, reason)
-  const note_id = ctx.id('note')
-  const body = `The work was given up after round ${last.round}: ${reason}`
-  await taskStore(ctx.tx).insertNote({ id: note_id, task_id: task.id, author: ctx.principal.id, body, at: ctx.now })
+  await addNote(ctx, task, ctx.principal.id, `The work was given up after round ${last.round}: ${reason}`)
   const handle = handleOf(task)
-  ctx.emit(taskNoted(about(task), { handle, note_id, author: ctx.principal.id }))
   ctx.emit(reviewAbandoned({ ...about(task), subject: last.id }, { handle, round: last.round, reason, by: ctx.principal.id }))
   return undefined
 }
