@@ -2,8 +2,9 @@ import { z } from 'zod'
 import { defineCapability, JSON_TEXT, setting } from '../../kernel/capability.ts'
 import { answer } from '../../kernel/point.ts'
 import { BASE_STRATEGIES, MERGE_METHODS } from '../../ports/git.ts'
+import { needs } from '../need/index.ts'
 import { belongings } from '../project/index.ts'
-import { attention, taskEnds, whereabouts } from '../task/index.ts'
+import { attention, taskEnds, taskSteps, whereabouts } from '../task/index.ts'
 import { handedIn, lineBegins, lineHead } from '../work/index.ts'
 import { reviewAttention } from './attention.ts'
 import { cancel, withdrawEnded } from './cancel.ts'
@@ -11,6 +12,7 @@ import { decide, submit } from './decide.ts'
 import { dropCheckouts, followLine, linesOfRepo, workOffLine } from './effects.ts'
 import { retry, status } from './line.ts'
 import { migrations } from './migrations.ts'
+import { linesToMend } from './needs.ts'
 import { createPr } from './pr-create.ts'
 import { queue } from './queue.ts'
 import { rebased, rebaseOntoLine, rebaseWork } from './rebase.ts'
@@ -32,6 +34,7 @@ import {
   reviewRebased,
 } from './schema.ts'
 import { beginLine, foreign, lineHeadOf, passed, stands } from './stands.ts'
+import { toReview } from './steps.ts'
 import { MERGE_STATES, mergeStore } from './store.ts'
 import { syncRepo } from './sync.ts'
 
@@ -84,6 +87,8 @@ export const merge = defineCapability({
   effects: [workOffLine, followLine, dropCheckouts, rebaseOntoLine],
   answers: [
     answer(attention, reviewAttention, 'line'),
+    answer(taskSteps, toReview, 'review'),
+    answer(needs, linesToMend),
     answer(taskEnds, withdrawEnded),
     answer(belongings, linesOfRepo, 'lines'),
     answer(handedIn, handedInOf),
