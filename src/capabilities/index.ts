@@ -7,6 +7,7 @@ import { escalation } from './escalation/index.ts'
 import { job } from './job/index.ts'
 import { mail } from './mail/index.ts'
 import { merge } from './merge/index.ts'
+import { need } from './need/index.ts'
 import { preview } from './preview/index.ts'
 import { project } from './project/index.ts'
 import { review } from './review/index.ts'
@@ -19,6 +20,7 @@ import { work } from './work/index.ts'
 
 /** THE registry: one line per capability. Order matters only for migrations that refer to an earlier one's tables. */
 const all = [
+  need,
   agent,
   project,
   task,

@@ -34,4 +34,13 @@ describe('an app of some of the capabilities', () => {
       task: { status: 'IN_PROGRESS', notes: [{ body: expect.stringContaining('Mend it.') }] },
     })
   })
+
+  test('[K38] [ND6] without mail and without the line there are no letters and no lines that need a person', async () => {
+    const app = await appOf(({ name }) => ['agent', 'system', 'need', 'project', 'task'].includes(name))
+    await app.task({ title: 'Task' })
+    expect(await app.owner.call('need_list')).toMatchObject({
+      kinds: [{ kind: 'ready', title: 'Ready to hand out', count: 1 }],
+      needs: [{ kind: 'ready', title: 'Task', steps: [] }],
+    })
+  })
 })

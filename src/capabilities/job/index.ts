@@ -3,7 +3,7 @@ import { defineCapability, JSON_TEXT, setting } from '../../kernel/capability.ts
 import { answer } from '../../kernel/point.ts'
 import { APPROVALS } from '../../ports/harness.ts'
 import { agentFacts } from '../agent/index.ts'
-import { attention, chatter, whereabouts } from '../task/index.ts'
+import { attention, chatter, taskSteps, whereabouts } from '../task/index.ts'
 import { inUse } from '../work/index.ts'
 import { aboutAgents, startAgent, stopAgent } from './agents.ts'
 import { APPROVAL_LINE } from './approvals.ts'
@@ -31,6 +31,7 @@ import {
   runStarted,
   runStopping,
 } from './schema.ts'
+import { toStart } from './steps.ts'
 import { jobStore, runStore } from './store.ts'
 import { actions, submit } from './submit.ts'
 import { cancel, events, get, list, runs, wait } from './tools.ts'
@@ -90,6 +91,7 @@ export const job = defineCapability({
   answers: [
     answer(agentFacts, aboutAgents),
     answer(attention, jobAttention, 'agent'),
+    answer(taskSteps, toStart, 'agent'),
     answer(inUse, livingRun),
     answer(chatter, async () => [runProgressed]),
   ],

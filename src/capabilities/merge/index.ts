@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { defineCapability, JSON_TEXT, setting } from '../../kernel/capability.ts'
 import { answer } from '../../kernel/point.ts'
 import { BASE_STRATEGIES, MERGE_METHODS } from '../../ports/git.ts'
+import { needs } from '../need/index.ts'
 import { belongings } from '../project/index.ts'
 import { attention, taskEnds, whereabouts } from '../task/index.ts'
 import { lineBegins, lineHead } from '../work/index.ts'
@@ -10,6 +11,7 @@ import { cancel, withdrawEnded } from './cancel.ts'
 import { dropCheckouts, followLine, linesOfRepo, workOffLine } from './effects.ts'
 import { retry, status } from './line.ts'
 import { migrations } from './migrations.ts'
+import { linesToMend } from './needs.ts'
 import { built, conflict, follows, hold, landed, red, stuck, withdrawn } from './reports.ts'
 import {
   lineFollowed,
@@ -53,6 +55,7 @@ export const merge = defineCapability({
   effects: [workOffLine, followLine, dropCheckouts],
   answers: [
     answer(attention, lineAttention, 'line'),
+    answer(needs, linesToMend),
     answer(taskEnds, withdrawEnded),
     answer(belongings, linesOfRepo, 'lines'),
     answer(lineHead, lineHeadOf),

@@ -3,7 +3,7 @@ import { defineCapability, JSON_TEXT, setting } from '../../kernel/capability.ts
 import { answer } from '../../kernel/point.ts'
 import { handIn, handInNews, handIns, inReview } from '../job/index.ts'
 import { isOutdated, mayDecide, mergeMoves, overtaken, summaryOf } from '../merge/index.ts'
-import { attention, taskEnds } from '../task/index.ts'
+import { attention, taskEnds, taskSteps } from '../task/index.ts'
 import { handedIn, workPullRequest } from '../work/index.ts'
 import { abandonWork } from './abandon.ts'
 import { reviewAttention } from './attention.ts'
@@ -34,6 +34,7 @@ import {
   reviewRequested,
   reviewTimedOut,
 } from './schema.ts'
+import { toReview } from './steps.ts'
 import { DECISIONS, FEEDBACK_PRIORITIES, FEEDBACK_STATES, FEEDBACK_TYPES, prStore, READERS } from './store.ts'
 import { timedOut } from './timeout.ts'
 import { list, request } from './tools.ts'
@@ -83,6 +84,7 @@ export const review = defineCapability({
     answer(taskEnds, (ctx, task) => closePr(ctx, task, task.closed_reason ?? 'Its task is gone.')),
     answer(workPullRequest, pullRequestOf),
     answer(attention, reviewAttention, 'round'),
+    answer(taskSteps, toReview, 'review'),
     answer(handedIn, handedInOf),
     answer(mergeMoves, outcomeOf),
     answer(mergeMoves, mergePr),
