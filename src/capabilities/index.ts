@@ -11,6 +11,7 @@ import { need } from './need/index.ts'
 import { preview } from './preview/index.ts'
 import { project } from './project/index.ts'
 import { review } from './review/index.ts'
+import { run } from './run/index.ts'
 import { session } from './session/index.ts'
 import { setup } from './setup/index.ts'
 import { system } from './system/index.ts'
@@ -30,6 +31,7 @@ const all = [
   review,
   approval,
   job,
+  run,
   mail,
   merge,
   session,

@@ -4,15 +4,13 @@ import type { RunContext } from '../../kernel/tool.ts'
 import { agentStore, createAgent, wantAgent } from '../agent/index.ts'
 import { takeTurn } from '../handle.ts'
 import { defaultProgram, unnamedProgram } from '../programs.ts'
+import { allowance, allowanceOf, askToStop, beginRun, leftOf, type RunRow, runStore } from '../run/index.ts'
 import { giveTo, isDuty, type TaskRow, taskStore, transition } from '../task/index.ts'
 import { planWork } from '../work/index.ts'
-import { approvalsFor } from './approvals.ts'
-import { type Allowance, allowance, allowanceOf, leftOf } from './budget.ts'
-import { launchRun } from './effects.ts'
 import { admitNow } from './reports.ts'
-import { aboutJob, askToStop, isSaid, type JobArguments, jobHandle, putBack } from './rules.ts'
+import { aboutJob, isSaid, JOB, type JobArguments, jobHandle, putBack } from './rules.ts'
 import { type JobState, jobCancelling, jobEnded, jobQueued, jobStarted } from './schema.ts'
-import { type JobRow, jobStore, type RunRow, runStore } from './store.ts'
+import { type JobRow, jobStore } from './store.ts'
 
 const LOOKED_AT = 500
 
@@ -47,7 +45,7 @@ async function begin(ctx: RunContext, { id }: JobRow): Promise<boolean> {
   const given = JSON.parse(job.arguments) as JobArguments
   const checks = job.action === 'run_checks'
   if (!checks && task.status === 'REVIEW') return over(ctx, job, 'cancelled', null, 'The task waits for review.')
-  const own = leftOf(allowanceOf(given.limits), await runStore(ctx.tx).ofJob(job.id), ctx.now)
+  const own = leftOf(allowanceOf(given.limits), await runStore(ctx.tx).ofOwner(JOB, job.id), ctx.now)
   if (Object.values(own).some((left) => left <= 0)) return fail(ctx, job, 'BUDGET_EXHAUSTED', 'Its lives have used what this job may use.')
   const allowed = checks ? {} : await allowance(ctx, { task: task.id, project: task.project_id }, own)
   if (allowed instanceof Refusal) return fail(ctx, job, allowed.body.code, allowed.body.message)
@@ -61,9 +59,20 @@ async function begin(ctx: RunContext, { id }: JobRow): Promise<boolean> {
   const agent = checks ? null : await workerFor(ctx, task, last)
   // A life may have found that there is no such session.
   const session = (job.run_id ? last?.session : given.session) ?? null
-  const run = newRun(ctx, job, given, { agent, harness, allowed, session })
-  await runStore(ctx.tx).insert(run)
-  ctx.enqueue(launchRun({ run_id: run.id }, { queue: run.id }))
+  const { approvals, ...options } = given.options ?? {}
+  const run = await beginRun(ctx, {
+    owner: { kind: JOB, id: job.id },
+    task_id: job.task_id,
+    project_id: job.project_id,
+    agent_id: agent,
+    harness,
+    model: given.model ?? null,
+    options,
+    approvals,
+    allowed,
+    session,
+    life: job.lives + 1,
+  })
   const started = {
     state: 'running',
     run_id: run.id,
@@ -105,62 +114,6 @@ async function workerFor(ctx: RunContext, task: TaskRow, last: RunRow | undefine
   if (agent.desired === 'stopped') await wantAgent(ctx, agent.id, 'running')
   if (task.assignee_id !== agent.id) await giveTo(ctx, task, agent)
   return agent.id
-}
-
-function newRun(
-  ctx: RunContext,
-  job: JobRow,
-  given: JobArguments,
-  { agent, harness, allowed, session }: { agent: string | null; harness: string; allowed: Allowance; session: string | null },
-): RunRow {
-  const { approvals, ...options } = given.options ?? {}
-  return {
-    id: ctx.id('run'),
-    job_id: job.id,
-    task_id: job.task_id,
-    project_id: job.project_id,
-    agent_id: agent,
-    token_id: null,
-    kind: agent === null ? 'checks' : 'agent',
-    harness,
-    options: JSON.stringify(options),
-    model: given.model ?? null,
-    approvals: approvalsFor(ctx, harness, approvals),
-    session,
-    host: null,
-    state: 'starting',
-    life: job.lives + 1,
-    pid: null,
-    process_started: null,
-    boot: null,
-    spool_offset: 0,
-    step: 0,
-    harness_state: '{}',
-    inputs: 0,
-    limits: JSON.stringify(allowed),
-    turns: 0,
-    input_tokens: 0,
-    output_tokens: 0,
-    cached_tokens: 0,
-    cost_micros: 0,
-    estimated: 0,
-    open_calls: 0,
-    paused: 0,
-    heard_at: ctx.now,
-    stop_asked: null,
-    reported: 0,
-    failure: null,
-    resets_at: null,
-    ok: null,
-    exit_reason: null,
-    exit_code: null,
-    exit_signal: null,
-    exit_detail: null,
-    fingerprint: null,
-    created_at: ctx.now,
-    started_at: null,
-    ended_at: null,
-  }
 }
 
 /** The end of a job. Always false, so that a job that could not begin is said in one line. */

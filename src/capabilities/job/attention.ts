@@ -3,10 +3,11 @@ import { iso } from '../../kernel/schema.ts'
 import type { Reading } from '../../kernel/tool.ts'
 import { approvalHandle, inOneLine, pendingOf } from '../approval/index.ts'
 import type { Step } from '../need/index.ts'
+import { runStore } from '../run/index.ts'
 import { type AttentionSource, handleOf, type TaskRow } from '../task/index.ts'
 import { jobHandle } from './rules.ts'
 import type { ActionName } from './schema.ts'
-import { jobStore, runStore } from './store.ts'
+import { jobStore } from './store.ts'
 
 /** A step that takes long is no stall: only silence between two steps is. */
 const STALLED_AFTER_MS = 15 * 60_000

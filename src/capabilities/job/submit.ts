@@ -9,15 +9,27 @@ import { nextNumber } from '../handle.ts'
 import { JobId, RepoId, TaskId } from '../ids.ts'
 import { defaultProgram, programFor, unnamedProgram } from '../programs.ts'
 import { projectStore } from '../project/index.ts'
+import {
+  aboutRun,
+  allowance,
+  allowanceOf,
+  approvalsFor,
+  askToStop,
+  budgetStore,
+  cannotAsk,
+  Limits,
+  type RunRow,
+  runInput,
+  runStore,
+  unmetered,
+} from '../run/index.ts'
 import { handleOf, requireTask, requireUnblocked, type TaskRow } from '../task/index.ts'
 import { planWork, requireRepoThere, workOf } from '../work/index.ts'
 import { admit, cancelJob, over } from './admission.ts'
-import { approvalsFor, cannotAsk } from './approvals.ts'
-import { allowance, allowanceOf, unmetered } from './budget.ts'
 import { isInReview } from './handed-in.ts'
-import { aboutJob, aboutRun, askToStop, type JobArguments, jobHandle, notAuto } from './rules.ts'
-import { ACTIONS, Action, type ActionName, JobView, jobSubmitted, Limits, runInput } from './schema.ts'
-import { budgetStore, type JobRow, jobStore, type RunRow, runStore } from './store.ts'
+import { aboutJob, type JobArguments, jobHandle, notAuto, taskOf } from './rules.ts'
+import { ACTIONS, Action, type ActionName, JobView, jobSubmitted } from './schema.ts'
+import { type JobRow, jobStore } from './store.ts'
 import { jobView } from './view.ts'
 
 /** All that any harness takes; each refuses what it does not know. */
@@ -198,7 +210,7 @@ const BEGIN: Record<ActionName, Begin> = {
       })
     }
     if (task.status === 'BACKLOG') await requireUnblocked(ctx, task)
-    const before = JSON.parse((await jobStore(ctx.tx).find(last.job_id))?.arguments ?? '{}') as JobArguments
+    const before = JSON.parse((await jobStore(ctx.tx).find(last.owner_id))?.arguments ?? '{}') as JobArguments
     const given = JSON.parse(job.arguments) as JobArguments
     const session = last.session ?? undefined
     return queue(ctx, task, {
@@ -243,7 +255,7 @@ const BEGIN: Record<ActionName, Begin> = {
 
 /** What Signalbox itself has to say to an agent that runs, in the way of message_agent. */
 export async function tellAgent(ctx: RunContext, run: RunRow, message: string): Promise<void> {
-  const task = await requireTask(ctx, run.task_id)
+  const task = await requireTask(ctx, taskOf(run))
   await deliver(ctx, newJob(ctx, task, 'message_agent', { message }, await nextNumber(ctx.tx, 'job')), run)
 }
 

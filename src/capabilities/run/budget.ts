@@ -86,16 +86,18 @@ export async function overBudget(ctx: RunContext, run: RunRow): Promise<string |
   return undefined
 }
 
-type About = { task: string; project: string }
+type About = { task: string | null; project: string }
 type Left = { meter: Meter; amount: number; spent: number; left: number }
 
 async function lefts(ctx: RunContext, about: About): Promise<[keyof About, Left][]> {
   const found: [keyof About, Left][] = []
   for (const subject of ['task', 'project'] as const) {
-    const budget = await budgetStore(ctx.tx).of(about[subject])
+    const id = about[subject]
+    if (id === null) continue
+    const budget = await budgetStore(ctx.tx).of(id)
     if (!Object.keys(budget).length) continue
-    const spent = await runStore(ctx.tx).spent(SUBJECTS[subject], about[subject], ctx.now)
-    const living = await runStore(ctx.tx).livingIn(SUBJECTS[subject], about[subject])
+    const spent = await runStore(ctx.tx).spent(SUBJECTS[subject], id, ctx.now)
+    const living = await runStore(ctx.tx).livingIn(SUBJECTS[subject], id)
     for (const meter of METERS) {
       const amount = budget[meter]
       if (amount === undefined) continue

@@ -4,6 +4,7 @@ import type { Tx } from '../../kernel/storage.ts'
 import { defineTool } from '../../kernel/tool.ts'
 import { ProjectId, RunId, TaskId } from '../ids.ts'
 import { handleOf, taskStore } from '../task/index.ts'
+import { quotaWaits } from './points.ts'
 import { MICROS } from './schema.ts'
 import { type TurnUsage, usageStore } from './store.ts'
 
@@ -43,8 +44,8 @@ export const getUsage = defineTool({
     runs: z.array(
       z.strictObject({
         run_id: RunId,
-        task_id: z.string(),
-        task: z.string().describe('Its handle'),
+        task_id: z.string().nullable(),
+        task: z.string().nullable().describe('Its handle'),
         ...Program,
         turns: z.int(),
         ...Used.shape,
@@ -79,7 +80,7 @@ export const getUsage = defineTool({
     const rows = await store.runs(where, before, limit)
     const handles = await handlesOf(ctx.view, rows)
     const turns = run_id ? await store.ofRun(run_id, MOST_TURNS) : []
-    const limits = await store.limits(ctx.now)
+    const limits = (await ctx.ask(quotaWaits, ctx.now)).flat()
     return {
       total: programs.reduce(added, NOTHING),
       programs,
@@ -88,7 +89,7 @@ export const getUsage = defineTool({
         return {
           run_id: id,
           task_id,
-          task: handles.get(task_id) ?? task_id,
+          task: task_id === null ? null : (handles.get(task_id) ?? task_id),
           harness,
           model,
           turns,
@@ -104,9 +105,9 @@ export const getUsage = defineTool({
   },
 })
 
-async function handlesOf(view: Tx, rows: { task_id: string }[]): Promise<Map<string, string>> {
+async function handlesOf(view: Tx, rows: { task_id: string | null }[]): Promise<Map<string, string>> {
   const handles = new Map<string, string>()
-  for (const id of new Set(rows.map(({ task_id }) => task_id))) {
+  for (const id of new Set(rows.flatMap(({ task_id }) => task_id ?? []))) {
     const task = await taskStore(view).find(id)
     if (task) handles.set(id, handleOf(task))
   }

@@ -3,14 +3,11 @@ import type { Reactor, ReactorContext } from '../../kernel/reactor.ts'
 import type { Harness, HarnessEvent, HarnessState, Step } from '../../ports/harness.ts'
 import type { Batch } from '../../ports/runner.ts'
 import { approvalDecided, approvalExpired, decidedOf, withdrawApproval } from '../approval/index.ts'
-import { settingChanged } from '../system/index.ts'
-import { taskDeleted, taskMoved, taskStore } from '../task/index.ts'
 import { GRACE_MS } from './effects.ts'
-import { handInNews } from './handed-in.ts'
-import { admitNow, progressed, reported, ended as runEnded, sent as runSent, taskOver, unheard } from './reports.ts'
-import { isSaid, type JobArguments } from './rules.ts'
+import { runMessages } from './points.ts'
+import { progressed, ended as runEnded, sent as runSent } from './reports.ts'
 import { runInput, runStarted, runStopping } from './schema.ts'
-import { jobStore, type RunRow, runStore } from './store.ts'
+import { type RunRow, runStore } from './store.ts'
 
 const TRY_AGAIN_MS = 1_000
 /** A piece that storage never takes must not keep a run from its end. */
@@ -20,7 +17,7 @@ const LONGEST_TOGETHER = 8_000
 
 type Told = Step & { send: string[] }
 
-const UNHEARD: Partial<Record<string, string>> = { message_agent: 'told anything', interrupt_agent: 'interrupted' }
+const UNHEARD = { message: 'told anything', interrupt: 'interrupted' }
 
 /** Reads what the runs of this host print, tells what it means, and passes on what they are told. */
 export const follower: Reactor = {
@@ -39,18 +36,7 @@ export const follower: Reactor = {
     ctx.on(runStopping, (event) => void followed.get(event.subject)?.stop(event.data.why))
     ctx.on(runInput, (event) => void followed.get(event.subject)?.speak())
     for (const type of [approvalDecided, approvalExpired]) ctx.on(type, (event) => void followed.get(event.data.run_id)?.speak())
-    // More places than before: whoever waits for one may begin.
-    ctx.on(settingChanged, (event) => {
-      if (event.subject.startsWith('runs.max_per_')) void ctx.report(admitNow, {}).catch(ctx.defect)
-    })
-    ctx.on(taskDeleted, ({ subject }) => void tellOver(ctx, subject))
-    ctx.on(taskMoved, ({ subject, data: { to } }) => {
-      if (to === 'DONE' || to === 'BACKLOG') void tellOver(ctx, subject)
-    })
-    for (const type of (await ctx.ask(handInNews)).flat())
-      ctx.on(type, ({ task }) => void ctx.report(reported, { task_id: task as string }).catch(ctx.defect))
     for (const run of await runStore(ctx.view).livingOn(ctx.ports.daemon.host)) follow(run)
-    void endWhatIsOver(ctx)
     return { ended: async () => void (await Promise.all([...followed.values()].map((one) => one.over))) }
   },
 }
@@ -59,24 +45,6 @@ async function found(ctx: ReactorContext, id: string): Promise<RunRow | undefine
   return runStore(ctx.view)
     .find(id)
     .catch((error) => void ctx.defect(error))
-}
-
-async function tellOver(ctx: ReactorContext, task_id: string): Promise<void> {
-  await ctx.report(taskOver, { task_id }).catch(ctx.defect)
-}
-
-/** A task that was closed while nobody was there to hear of it. And a place may have become free. */
-async function endWhatIsOver(ctx: ReactorContext): Promise<void> {
-  try {
-    const open = await jobStore(ctx.view).list({ states: ['queued', 'running'] }, undefined, 1_000)
-    for (const id of new Set(open.map((job) => job.task_id))) {
-      const task = await taskStore(ctx.view).find(id)
-      if (task && (task.status === 'DONE' || task.deleted_at !== null)) await tellOver(ctx, id)
-    }
-    if (open.some((job) => job.state === 'queued')) await ctx.report(admitNow, {})
-  } catch (error) {
-    ctx.defect(error)
-  }
 }
 
 /** One run. Reading and speaking take turns: both move the state of its harness. */
@@ -190,15 +158,11 @@ class Followed {
   }
 
   async #say(): Promise<void> {
-    const { view, report } = this.#ctx
-    const open = await jobStore(view).list({ task: this.#run.task_id, states: ['running'] }, undefined, 100)
-    const waiting = open.filter((job) => isSaid(job) && job.run_id === this.#id).reverse()
-    for (const job of waiting) {
-      if (await this.#isOnItsWay(job.id)) continue
-      const text = (JSON.parse(job.arguments) as JobArguments).message ?? ''
-      const step = job.action === 'message_agent' ? this.#harness?.message(this.#state(), text) : this.#harness?.interrupt(this.#state())
-      if (step) await this.#advance({ ...step, send: step.send ?? [], offset: this.#run.spool_offset, job_id: job.id })
-      else await report(unheard, { job_id: job.id, reason: `The agent cannot be ${UNHEARD[job.action]} now.` })
+    for (const { id, kind, text, unheard } of (await this.#ctx.ask(runMessages, this.#run)) ?? []) {
+      if (await this.#isOnItsWay(id)) continue
+      const step = kind === 'message' ? this.#harness?.message(this.#state(), text) : this.#harness?.interrupt(this.#state())
+      if (step) await this.#advance({ ...step, send: step.send ?? [], offset: this.#run.spool_offset, message_id: id })
+      else await unheard(`The agent cannot be ${UNHEARD[kind]} now.`)
     }
   }
 
@@ -212,12 +176,12 @@ class Followed {
     }
   }
 
-  async #isOnItsWay(job: string): Promise<boolean> {
-    return (await runStore(this.#ctx.view).unsent(this.#id)).some((input) => input.job_id === job)
+  async #isOnItsWay(message: string): Promise<boolean> {
+    return (await runStore(this.#ctx.view).unsent(this.#id)).some((input) => input.message_id === message)
   }
 
   /** Written down first, then sent: what was sent and not written down would be sent again. */
-  async #advance(told: Told & { offset: number; job_id?: string; approval_id?: string }): Promise<void> {
+  async #advance(told: Told & { offset: number; message_id?: string; approval_id?: string }): Promise<void> {
     const state = JSON.stringify(told.state)
     await this.#ctx.report(progressed, { run_id: this.#id, step: this.#run.step, ...told, state })
     this.#run = { ...this.#run, step: this.#run.step + 1, spool_offset: told.offset, harness_state: state }
