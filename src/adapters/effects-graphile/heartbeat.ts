@@ -72,13 +72,13 @@ export class Heartbeat {
   }
 
   async #sayAlive(): Promise<void> {
-    const { engine, owner } = this.#parts
+    const { engine, owner, host } = this.#parts
     const seen_at = sql<number>`${engine.facts.nowMs()}`
     const workers = JSON.stringify(this.#pool ? [this.#pool] : [])
     await engine.write((tx) =>
       daemons(tx)
         .insertInto('daemons')
-        .values({ id: owner, workers, seen_at })
+        .values({ id: owner, host, workers, seen_at })
         .onConflict((oc) => oc.column('id').doUpdateSet({ workers, seen_at }))
         .execute(),
     )

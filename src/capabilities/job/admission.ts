@@ -2,42 +2,26 @@ import { Refusal } from '../../kernel/error.ts'
 import { iso } from '../../kernel/schema.ts'
 import type { RunContext } from '../../kernel/tool.ts'
 import { agentStore, createAgent, wantAgent } from '../agent/index.ts'
-import { takeTurn } from '../handle.ts'
 import { defaultProgram, unnamedProgram } from '../programs.ts'
-import { allowance, allowanceOf, askToStop, beginRun, leftOf, type RunRow, runStore } from '../run/index.ts'
+import { admitNow, allowance, allowanceOf, askToStop, beginRun, leftOf, type RunRow, runStore, type Waiting } from '../run/index.ts'
 import { giveTo, isDuty, type TaskRow, taskStore, transition } from '../task/index.ts'
 import { planWork } from '../work/index.ts'
-import { admitNow } from './reports.ts'
 import { aboutJob, isSaid, JOB, type JobArguments, jobHandle, putBack } from './rules.ts'
 import { type JobState, jobCancelling, jobEnded, jobQueued, jobStarted } from './schema.ts'
 import { type JobRow, jobStore } from './store.ts'
 
-const LOOKED_AT = 500
-
-/**
- * Begins what may begin now: by priority, then first come, first served. A project without a free place does not hold up
- * the others. Nobody at work is ever put out for it. Two at once would each see the last place free. Returns when the next one's time comes.
- */
-export async function admit(ctx: RunContext): Promise<number | undefined> {
-  await takeTurn(ctx.tx, 'admission')
-  const inOneProject = ctx.setting<number>('runs.max_per_project')
-  const living = await runStore(ctx.tx).living()
-  let free = ctx.setting<number>('runs.max_per_host') - [...living.values()].reduce((sum, n) => sum + n, 0)
-  let later: number | undefined
-  for (const job of await jobStore(ctx.tx).inLine(LOOKED_AT)) {
-    if (free <= 0) return undefined
-    const inProject = living.get(job.project_id) ?? 0
-    if (job.not_before > ctx.now) later = Math.min(later ?? job.not_before, job.not_before)
-    if (job.not_before > ctx.now || inProject >= inOneProject) continue
-    if (!(await begin(ctx, job))) continue
-    living.set(job.project_id, inProject + 1)
-    free--
-  }
-  return later
+export async function jobsInLine({ tx }: RunContext, limit: number): Promise<Waiting[]> {
+  return (await jobStore(tx).inLine(limit)).map(({ id, project_id, priority, created_at, not_before }) => ({
+    owner: { kind: JOB, id },
+    project_id,
+    priority,
+    created_at,
+    not_before,
+  }))
 }
 
 /** False when it cannot begin, now or ever. */
-async function begin(ctx: RunContext, { id }: JobRow): Promise<boolean> {
+export async function begin(ctx: RunContext, id: string): Promise<boolean> {
   const job = await jobStore(ctx.tx).held(id)
   if (job?.state !== 'queued') return false
   const task = await taskStore(ctx.tx).find(job.task_id)

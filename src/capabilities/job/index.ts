@@ -2,16 +2,17 @@ import { z } from 'zod'
 import { defineCapability, JSON_TEXT, setting } from '../../kernel/capability.ts'
 import { answer } from '../../kernel/point.ts'
 import { agentFacts } from '../agent/index.ts'
-import { messageArrived, ofOwner, quotaWaits, runEnds, runMessages, runPauses, runPlace } from '../run/index.ts'
+import { inLine, messageArrived, ofOwner, quotaWaits, runBegins, runEnds, runMessages, runPauses, runPlace } from '../run/index.ts'
 import { attention, taskSteps, whereabouts } from '../task/index.ts'
 import { inUse } from '../work/index.ts'
+import { begin, jobsInLine } from './admission.ts'
 import { aboutAgents, startAgent, stopAgent } from './agents.ts'
 import { jobAttention, livingRun } from './attention.ts'
 import { lingered, settleRun } from './effects.ts'
 import { migrations } from './migrations.ts'
 import { placeOfRun } from './place.ts'
 import { messagesOf, watcher } from './reactor.ts'
-import { admitNow, heard, lingeredOn, reported, settled, taskOver, tellPaused, toSettle, unheard } from './reports.ts'
+import { heard, lingeredOn, reported, settled, taskOver, tellPaused, toSettle, unheard } from './reports.ts'
 import { JOB } from './rules.ts'
 import { ACTIONS, JOB_STATES, jobCancelling, jobEnded, jobPaused, jobQueued, jobStarted, jobSubmitted } from './schema.ts'
 import { toStart } from './steps.ts'
@@ -19,27 +20,9 @@ import { jobStore } from './store.ts'
 import { actions, submit } from './submit.ts'
 import { cancel, events, get, list, wait } from './tools.ts'
 
-const Places = z.int().min(1).max(1_000)
-
 export const job = defineCapability({
   name: 'job',
-  tools: [
-    actions,
-    submit,
-    get,
-    list,
-    wait,
-    events,
-    cancel,
-    startAgent,
-    stopAgent,
-    unheard,
-    settled,
-    reported,
-    lingeredOn,
-    admitNow,
-    taskOver,
-  ],
+  tools: [actions, submit, get, list, wait, events, cancel, startAgent, stopAgent, unheard, settled, reported, lingeredOn, taskOver],
   migrations,
   values: {
     jobs: { state: JOB_STATES, action: ACTIONS, arguments: JSON_TEXT },
@@ -52,6 +35,8 @@ export const job = defineCapability({
     answer(attention, jobAttention, 'agent'),
     answer(taskSteps, toStart, 'agent'),
     answer(inUse, livingRun),
+    answer(inLine, jobsInLine),
+    answer(runBegins, async (ctx, { owner }) => (owner.kind === JOB ? begin(ctx, owner.id) : undefined)),
     answer(runPlace, ofOwner(JOB, placeOfRun)),
     answer(runMessages, ofOwner(JOB, messagesOf)),
     answer(messageArrived, heard),
@@ -60,8 +45,6 @@ export const job = defineCapability({
     answer(quotaWaits, ({ view }, now) => jobStore(view).waitingForQuota(now)),
   ],
   settings: {
-    'runs.max_per_host': setting(Places, 8, 'How many agents run on one machine at a time; others wait in line'),
-    'runs.max_per_project': setting(Places, 8, 'How many agents run in one project at a time'),
     'runs.max_lives': setting(z.int().min(1).max(100), 4, 'How often an agent that dies is started in all, before its job has failed'),
     'runs.back_off_seconds': setting(
       z.number().min(0).max(3_600),

@@ -1,9 +1,8 @@
 import type { Reactor, ReactorContext } from '../../kernel/reactor.ts'
-import type { Message, RunRow } from '../run/index.ts'
-import { settingChanged } from '../system/index.ts'
+import { admitNow, type Message, type RunRow } from '../run/index.ts'
 import { taskDeleted, taskMoved, taskStore } from '../task/index.ts'
 import { handInNews } from './handed-in.ts'
-import { admitNow, reported, taskOver, unheard } from './reports.ts'
+import { reported, taskOver, unheard } from './reports.ts'
 import { isSaid, type JobArguments, taskOf } from './rules.ts'
 import { jobStore } from './store.ts'
 
@@ -11,10 +10,6 @@ import { jobStore } from './store.ts'
 export const watcher: Reactor = {
   name: 'jobs',
   async start(ctx) {
-    // More places than before: whoever waits for one may begin.
-    ctx.on(settingChanged, (event) => {
-      if (event.subject.startsWith('runs.max_per_')) void ctx.report(admitNow, {}).catch(ctx.defect)
-    })
     ctx.on(taskDeleted, ({ subject }) => void tellOver(ctx, subject))
     ctx.on(taskMoved, ({ subject, data: { to } }) => {
       if (to === 'DONE' || to === 'BACKLOG') void tellOver(ctx, subject)

@@ -1,18 +1,16 @@
 import { z } from 'zod'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { TaskId } from '../ids.ts'
-import { askToStop, launching, presenceChanged, type RunRow, runStore } from '../run/index.ts'
+import { admit, askToStop, launching, presenceChanged, type RunRow, runStore } from '../run/index.ts'
 import { withdraw } from '../setup/index.ts'
 import { isDuty, type TaskRow, taskStore } from '../task/index.ts'
-import { admit, again, cancelJob, over } from './admission.ts'
+import { again, cancelJob, over } from './admission.ts'
 import { settleRun } from './effects.ts'
 import { handIn, handIns } from './handed-in.ts'
 import { aboutJob, isSaid, JOB, type JobArguments, jobHandle, letEnd, putBack, sentBack, taskOf } from './rules.ts'
 import { jobPaused, OPEN_STATES } from './schema.ts'
 import { type Next, whatNext } from './settle.ts'
 import { type JobRow, jobStore } from './store.ts'
-
-const MINUTE_MS = 60_000
 
 /** What the daemon tells of jobs. Each is one transaction, and says the same when it is said again. */
 const internal = { impact: 'write', profile: 'maintainer', internal: true, output: z.strictObject({}) } as const
@@ -46,21 +44,6 @@ export const settled = defineTool({
     await stopsAreOver(ctx, run)
     await admit(ctx)
     await presenceChanged(ctx, run)
-    return {}
-  },
-})
-
-export const admitNow = defineTool({
-  ...internal,
-  name: 'job_admit',
-  title: 'Look at the line again',
-  description: 'Something that waited for its time, or for a place, may begin.',
-  input: z.strictObject({}),
-  later: 'job.admit',
-  async run(ctx) {
-    const later = await admit(ctx)
-    // By the clock of the database it was time, by ours not quite.
-    if (later !== undefined && later - ctx.now < MINUTE_MS) ctx.later(admitNow, {}, { delayMs: later - ctx.now + 1 })
     return {}
   },
 })

@@ -11,6 +11,7 @@ import { defaultProgram, programFor, unnamedProgram } from '../programs.ts'
 import { projectStore } from '../project/index.ts'
 import {
   aboutRun,
+  admit,
   allowance,
   allowanceOf,
   approvalsFor,
@@ -25,7 +26,7 @@ import {
 } from '../run/index.ts'
 import { handleOf, requireTask, requireUnblocked, type TaskRow } from '../task/index.ts'
 import { planWork, requireRepoThere, workOf } from '../work/index.ts'
-import { admit, cancelJob, over } from './admission.ts'
+import { cancelJob, over } from './admission.ts'
 import { isInReview } from './handed-in.ts'
 import { aboutJob, type JobArguments, jobHandle, notAuto, taskOf } from './rules.ts'
 import { ACTIONS, Action, type ActionName, JobView, jobSubmitted } from './schema.ts'

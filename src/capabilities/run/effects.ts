@@ -55,7 +55,8 @@ async function launch(ctx: EffectContext, run_id: string): Promise<void> {
   const harness = harnesses.get(run.harness)
   if (!harness) throw new Error(`This daemon has no harness "${run.harness}".`)
   const token = run.kind === 'agent' ? await runner.keep(run_id, 'token', () => newSecret('agent')) : ''
-  await ctx.report(runPrepared, { run_id, host: daemon.host, token_hash: token ? hashOf(token) : null })
+  const { fits } = await ctx.report(runPrepared, { run_id, host: daemon.host, token_hash: token ? hashOf(token) : null })
+  if (!fits) throw new NotHere('A free place', 'another machine')
   const folder = await runner.folder(run_id)
   const url = `${await daemon.address()}/mcp`
   const { cwd, repo, noScript } = place

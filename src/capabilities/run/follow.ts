@@ -3,6 +3,8 @@ import type { Reactor, ReactorContext } from '../../kernel/reactor.ts'
 import type { Harness, HarnessEvent, HarnessState, Step } from '../../ports/harness.ts'
 import type { Batch } from '../../ports/runner.ts'
 import { approvalDecided, approvalExpired, decidedOf, withdrawApproval } from '../approval/index.ts'
+import { settingChanged } from '../system/index.ts'
+import { admitNow } from './admission.ts'
 import { GRACE_MS } from './effects.ts'
 import { runMessages } from './points.ts'
 import { progressed, ended as runEnded, sent as runSent } from './reports.ts'
@@ -36,6 +38,10 @@ export const follower: Reactor = {
     ctx.on(runStopping, (event) => void followed.get(event.subject)?.stop(event.data.why))
     ctx.on(runInput, (event) => void followed.get(event.subject)?.speak())
     for (const type of [approvalDecided, approvalExpired]) ctx.on(type, (event) => void followed.get(event.data.run_id)?.speak())
+    // More places than before: whoever waits for one may begin.
+    ctx.on(settingChanged, (event) => {
+      if (event.subject.startsWith('runs.max_per_')) void ctx.report(admitNow, {}).catch(ctx.defect)
+    })
     for (const run of await runStore(ctx.view).livingOn(ctx.ports.daemon.host)) follow(run)
     return { ended: async () => void (await Promise.all([...followed.values()].map((one) => one.over))) }
   },

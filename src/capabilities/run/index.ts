@@ -3,6 +3,7 @@ import { defineCapability, JSON_TEXT, setting } from '../../kernel/capability.ts
 import { answer } from '../../kernel/point.ts'
 import { APPROVALS } from '../../ports/harness.ts'
 import { chatter, whereabouts } from '../task/index.ts'
+import { admitNow } from './admission.ts'
 import { APPROVAL_LINE } from './approvals.ts'
 import { getBudget, setBudget } from './budget.ts'
 import { forgetRun, launchRun, stopRun } from './effects.ts'
@@ -14,10 +15,12 @@ import { runStore } from './store.ts'
 import { list } from './tools.ts'
 import { getUsage } from './usage.ts'
 
+const Places = z.int().min(1).max(1_000)
+
 /** The lives of agent programs: their processes, what they print and are told, what they use. Why they run is their owners' matter. */
 export const run = defineCapability({
   name: 'run',
-  tools: [list, getBudget, setBudget, getUsage, prepared, started, progressed, sent, ended],
+  tools: [list, getBudget, setBudget, getUsage, admitNow, prepared, started, progressed, sent, ended],
   migrations,
   values: {
     runs: { state: RUN_STATES, kind: RunView.shape.kind.options, approvals: APPROVALS, limits: JSON_TEXT, options: JSON_TEXT },
@@ -27,6 +30,8 @@ export const run = defineCapability({
   reactors: [follower],
   answers: [answer(chatter, async () => [runProgressed])],
   settings: {
+    'runs.max_per_host': setting(Places, 8, 'How many agents run on one machine at a time; others wait in line'),
+    'runs.max_per_project': setting(Places, 8, 'How many agents run in one project at a time'),
     'runs.approvals': setting(
       z
         .array(z.string().regex(APPROVAL_LINE, 'each is like claude=ask: a harness, or * for all others, and then allow, ask or deny'))
@@ -51,6 +56,7 @@ export const run = defineCapability({
   ],
 })
 
+export { admit, admitNow, inLine, runBegins, type Waiting } from './admission.ts'
 export { approvalsFor, cannotAsk } from './approvals.ts'
 export { beginRun, type NewRun } from './begin.ts'
 export { type Allowance, allowance, allowanceOf, leftOf, unmetered } from './budget.ts'

@@ -6,6 +6,7 @@ import { HarnessEvent, type Step } from '../../ports/harness.ts'
 import { EXIT_REASONS } from '../../ports/runner.ts'
 import { admitToken, agentStore, endToken } from '../agent/index.ts'
 import { type ApprovalRow, approvalHandle, arrived, ask, passOn, withdrawAll } from '../approval/index.ts'
+import { takeTurn } from '../handle.ts'
 import { record, type Said } from '../transcript/index.ts'
 import { overBudget, overrun } from './budget.ts'
 import { forgetRun } from './effects.ts'
@@ -34,14 +35,24 @@ export const prepared = defineTool({
   title: 'A run has its token',
   description: 'The secret lies in a file of the run; here its hash becomes a token of the agent.',
   input: Told.extend({ host: z.string(), token_hash: z.string().nullable() }),
+  output: z.strictObject({ fits: z.boolean() }),
   async run(ctx, { run_id, host, token_hash }) {
     const run = await requireRun(ctx, run_id)
-    if (run.state === 'ended') return {}
+    if (run.state === 'ended') return { fits: true }
+    if (run.host !== host && (await isFull(ctx, host))) return { fits: false }
     const token_id = token_hash && run.agent_id ? await admitToken(ctx, run.agent_id, token_hash) : null
     await runStore(ctx.tx).update(run.id, { host, token_id })
-    return {}
+    return { fits: true }
   },
 })
+
+/** Whether another machine has to take it. Alone, this one has the place that it was given. */
+async function isFull(ctx: RunContext, host: string): Promise<boolean> {
+  const store = runStore(ctx.tx)
+  if ((await store.hosts()) === 1) return false
+  await takeTurn(ctx.tx, 'admission')
+  return (await store.livingThere(host)) >= ctx.setting<number>('runs.max_per_host')
+}
 
 export const started = defineTool({
   ...internal,

@@ -1,4 +1,5 @@
 import { type Kysely, sql } from 'kysely'
+import type { EffectTables } from '../../db/effect-store.ts'
 import { statement } from '../../db/statement.ts'
 import { tables } from '../../db/tables.ts'
 import type { Tx } from '../../kernel/storage.ts'
@@ -92,6 +93,7 @@ export interface TurnUsageRow extends TurnUsage {
 
 interface Tables {
   runs: RunRow
+  daemons: EffectTables['daemons']
   run_inputs: InputRow
   turn_usage: TurnUsageRow
   budgets: { subject: string; meter: Meter; amount: number }
@@ -163,6 +165,21 @@ export function runStore(tx: Tx) {
         .groupBy('project_id')
         .execute()
       return new Map(rows.map((row) => [row.project_id, Number(row.n)]))
+    },
+
+    livingThere: async (host: string) => {
+      const counted = db
+        .selectFrom('runs')
+        .select((eb) => eb.fn.countAll().as('n'))
+        .where('state', 'in', LIVING_STATES)
+        .where('host', '=', host)
+      return Number((await counted.executeTakeFirstOrThrow()).n)
+    },
+
+    /** On how many machines there are daemons of this database: one, where it belongs to one. */
+    hosts: async () => {
+      const counted = db.selectFrom('daemons').select((eb) => eb.fn.count('host').distinct().as('n'))
+      return Math.max(1, Number((await counted.executeTakeFirstOrThrow()).n))
     },
 
     /** What the runs of a task or project have used. Of those that live it is what they have used so far. */
