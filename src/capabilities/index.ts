@@ -7,6 +7,7 @@ import { escalation } from './escalation/index.ts'
 import { job } from './job/index.ts'
 import { mail } from './mail/index.ts'
 import { merge } from './merge/index.ts'
+import { pr } from './pr/index.ts'
 import { preview } from './preview/index.ts'
 import { project } from './project/index.ts'
 import { review } from './review/index.ts'
@@ -30,6 +31,7 @@ const all = [
   job,
   mail,
   merge,
+  pr,
   session,
   preview,
   epic,
