@@ -136,18 +136,6 @@ describe('what lands', () => {
     expect(at.runner.checks).toBe(6)
     expect((await at.line()).ended[0]).toMatchObject({ state: 'red' })
   })
-
-  test('[V7] is what was handed in: what was committed later is approved only by name', async () => {
-    const at = await ground()
-    const work = await at.handedIn('one.txt')
-    const head = at.commit(work.path, 'late.txt', 'nobody has read it')
-    const approve = { task_id: work.task.id, decision: 'approve' }
-    expect(await at.app.owner.refused('review_decide', approve)).toMatchObject({ code: 'CONFLICT', details: { commit: head } })
-    expect(await at.app.owner.refused('merge_submit', { task_id: work.task.id })).toMatchObject({ code: 'CONFLICT' })
-    expect(await at.app.owner.refused('review_decide', { ...approve, commit: 'f'.repeat(12) })).toMatchObject({ code: 'CONFLICT' })
-    expect(await at.app.owner.call('review_decide', { ...approve, commit: head.slice(0, 12) })).toMatchObject({ status: 'merged' })
-    expect(at.files('main')).toEqual(['a.txt', 'late.txt', 'one.txt'])
-  })
 })
 
 describe('checks that hang', () => {
