@@ -79,6 +79,15 @@ describe('what lands', () => {
     expect(await at.app.owner.refused('merge_retry', again)).toMatchObject({ code: 'CONFLICT', message: expect.stringContaining('landed') })
   })
 
+  test('[ML8] [ML15] is tried again and taken out by those who decide, and by no other agent', async () => {
+    const at = await ground()
+    const work = await at.handedIn('red.txt')
+    expect(await at.approve(work)).toMatchObject({ status: 'red' })
+    const orchestrator = await at.app.agent('orchestrator')
+    for (const tool of ['merge_retry', 'merge_cancel'] as const)
+      expect(await orchestrator.refused(tool, { task_id: work.task.id })).toMatchObject({ code: 'PERMISSION_DENIED' })
+  })
+
   test('[ML8] says whether it may be tried again: not when its worker has handed in since, nor when its task is closed', async () => {
     const at = await ground()
     const work = await at.handedIn('red.txt')

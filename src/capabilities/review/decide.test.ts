@@ -97,6 +97,7 @@ describe('a decision', () => {
     expect(approved.message).toBe('PR merged successfully. 0 rebase requests sent.')
     expect(approved.merge_commit).toBe(ground.git(ground.top, 'rev-parse', ground.epic.branch))
     expect(ground.landed()).toEqual([`${work.task.handle} one.txt`])
+    expect(ground.git(ground.top, 'log', '-1', '--format=%b', ground.epic.branch)).toContain('one.txt is there')
     expect(ground.git(ground.top, 'ls-tree', '--name-only', ground.epic.branch).split('\n')).toEqual(['a.txt', 'one.txt'])
     expect((await app.owner.call('task_get', { task_id: work.task.id })).task).toMatchObject({ status: 'DONE', closed_reason: null })
     expect(ground.git(ground.top, 'status', '--porcelain')).toBe('')
