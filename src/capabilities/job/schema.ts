@@ -17,6 +17,11 @@ export const JOB_STATES = ['queued', 'running', 'succeeded', 'failed', 'cancelle
 export type JobState = (typeof JOB_STATES)[number]
 export const OPEN_STATES: readonly JobState[] = ['queued', 'running']
 
+/** Of the newest job of a task: somebody is at work by it, or will be. */
+export function isAtWork(job: { state: JobState } | undefined): boolean {
+  return job !== undefined && OPEN_STATES.includes(job.state)
+}
+
 /** `starting`: its worktree and process are being made. `running`: its process is there. */
 export const RUN_STATES = ['starting', 'running', 'ended'] as const
 export type RunState = (typeof RUN_STATES)[number]

@@ -169,7 +169,7 @@ export async function approve(
   await reviewStore(ctx.tx).update(round.id, decided)
   if (head !== round.handed_in) keepCommit(ctx, task.id)
   emitDecided(ctx, task, round, 'approve')
-  return enterLine(ctx, task, work, { review_id: round.id, head_commit: head })
+  return enterLine(ctx, task, work, { review_id: round.id, head_commit: head, summary: round.summary })
 }
 
 /** Nobody who read what was handed in has read it. */

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { defineCapability, JSON_TEXT, setting } from '../../kernel/capability.ts'
 import { answer } from '../../kernel/point.ts'
 import { handIn, handInNews, handIns, inReview } from '../job/index.ts'
-import { isOutdated, mayDecide, mergeMoves, summaryOf } from '../merge/index.ts'
+import { isOutdated, mayDecide, mergeMoves } from '../merge/index.ts'
 import { attention } from '../task/index.ts'
 import { handedIn } from '../work/index.ts'
 import { abandonWork } from './abandon.ts'
@@ -14,7 +14,7 @@ import { sent } from './feedback-sent.ts'
 import { handInFor, handInsOf, whyWaiting } from './hand-ins.ts'
 import { keepHandedIn } from './keep.ts'
 import { migrations } from './migrations.ts'
-import { hasNewerRound, mayDecideAbout, outcomeOf, summaryFor } from './outcome.ts'
+import { hasNewerRound, mayDecideAbout, outcomeOf } from './outcome.ts'
 import { queue } from './queue.ts'
 import { watcher } from './reactor.ts'
 import { rebased, rebaseOntoLine, rebaseWork } from './rebase.ts'
@@ -78,7 +78,6 @@ export const review = defineCapability({
     answer(mergeMoves, outcomeOf),
     answer(mayDecide, mayDecideAbout),
     answer(isOutdated, hasNewerRound),
-    answer(summaryOf, summaryFor),
     answer(handIns, handInsOf),
     answer(handInNews, async () => [reviewRequested]),
     answer(handIn, handInFor),
