@@ -17,6 +17,7 @@ const LONG = [
   'test/e2e/paths.test.ts',
   'src/adapters/git-cli/line.test.ts',
   'src/capabilities/merge/merge.test.ts',
+  'src/capabilities/review/decide.test.ts',
   'src/db/postgres-copy.test.ts',
   'src/adapters/effects-graphile/graphile.test.ts',
   'test/chaos/postgres.test.ts',

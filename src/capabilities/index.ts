@@ -8,6 +8,7 @@ import { job } from './job/index.ts'
 import { mail } from './mail/index.ts'
 import { merge } from './merge/index.ts'
 import { need } from './need/index.ts'
+import { pr } from './pr/index.ts'
 import { preview } from './preview/index.ts'
 import { project } from './project/index.ts'
 import { review } from './review/index.ts'
@@ -34,6 +35,7 @@ const all = [
   run,
   mail,
   merge,
+  pr,
   session,
   preview,
   epic,

@@ -69,6 +69,9 @@ export function keepsWorking(layOut: () => Promise<OldDatabase>, empty: (old: Ol
       const found = (after.get(table) ?? []).map(only).sort()
       expect([table, found]).toEqual([table, ADDED_TO.includes(table) ? expect.arrayContaining(wanted) : wanted])
     }
+    // What waits in a line is committed with what its worker said of it.
+    const said = new Map(before.get('reviews')?.map(({ id, summary }) => [id, summary]))
+    for (const { review_id, summary } of after.get('merges') ?? []) expect(summary).toBe(said.get(review_id as string))
     const fresh = await empty(old)
     await migrated(fresh)
     expect(await schemaOf(old.location)).toEqual(await schemaOf(fresh))

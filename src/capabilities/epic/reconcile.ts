@@ -3,7 +3,7 @@ import { Refusal } from '../../kernel/error.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { type AgentRow, agentStore, callFor, HUMAN, sendLetter } from '../agent/index.ts'
 import { takeTurn } from '../handle.ts'
-import { beginWork, jobStore, sentBack } from '../job/index.ts'
+import { beginWork, isAtWork, jobStore, sentBack } from '../job/index.ts'
 import { isCurrent, reviewStore } from '../review/index.ts'
 import { runStore } from '../run/index.ts'
 import { handleOf, isOpen, type TaskRow, taskStore } from '../task/index.ts'
@@ -147,10 +147,6 @@ async function reasonsOf(ctx: RunContext, { tasks, jobs }: Seen): Promise<Reason
     reasons.push({ at, what: 'All its tasks are done.' })
   }
   return reasons
-}
-
-export function isAtWork(job: Pick<Job, 'state'> | undefined): boolean {
-  return job?.state === 'queued' || job?.state === 'running'
 }
 
 function news(epic: EpicRow, reasons: Reason[]): string {

@@ -16,6 +16,11 @@ export const JOB_STATES = ['queued', 'running', 'succeeded', 'failed', 'cancelle
 export type JobState = (typeof JOB_STATES)[number]
 export const OPEN_STATES: readonly JobState[] = ['queued', 'running']
 
+/** Of the newest job of a task: somebody is at work by it, or will be. */
+export function isAtWork(job: { state: JobState } | undefined): boolean {
+  return job !== undefined && OPEN_STATES.includes(job.state)
+}
+
 export const ACTIONS = ['start_agent', 'stop_agent', 'message_agent', 'interrupt_agent', 'resume_agent', 'run_checks'] as const
 export type ActionName = (typeof ACTIONS)[number]
 export const Action = z.enum(ACTIONS)

@@ -9,7 +9,6 @@ import { handleOf, taskStore } from '../task/index.ts'
 import { Elsewhere, madeElsewhere, workOf } from '../work/index.ts'
 import { type Commands, endChecks, runChecks, type Verdict } from './checks.ts'
 import { nextInLine } from './order.ts'
-import { summaryOf } from './points.ts'
 import {
   conflict,
   landed,
@@ -289,7 +288,7 @@ class Passage {
     const merge = await mergeStore(view).find(this.#merge.id)
     const task = await taskStore(view).find(this.#merge.task_id)
     if (!merge || !isOpen(merge) || !task || task.status !== 'REVIEW' || task.deleted_at !== null) return undefined
-    const message = [`${handleOf(task)} ${task.title}`, await this.#ctx.ask(summaryOf, merge)].filter(Boolean).join('\n\n')
+    const message = [`${handleOf(task)} ${task.title}`, merge.summary].filter(Boolean).join('\n\n')
     const said = { message, trailers: { 'Signalbox-Task': task.id, 'Signalbox-Review': merge.review_id } }
     const repo = await projectStore(view).repo(this.#repo.id)
     return { merge, said, checks: repo?.checks ?? null, setup: repo?.setup ?? null }

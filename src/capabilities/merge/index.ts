@@ -82,7 +82,7 @@ export const merge = defineCapability({
 
 export { withdraw } from './cancel.ts'
 export { enterLine, followed } from './line.ts'
-export { isOutdated, type MovedMerge, mayDecide, mergeMoves, overtaken, summaryOf } from './points.ts'
+export { isOutdated, type MovedMerge, mayDecide, mergeMoves, overtaken } from './points.ts'
 export { ENDS, lineHeld, mergeLanded, mergeStuck, mergeWithdrawn } from './schema.ts'
 export { lineHeadOf, lineNow } from './stands.ts'
 export { MERGE_STATES, type MergeRow, mergeStore } from './store.ts'

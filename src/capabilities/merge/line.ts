@@ -23,7 +23,7 @@ export async function enterLine(
   ctx: RunContext,
   task: TaskRow,
   work: WorkRow,
-  approved: Pick<MergeRow, 'review_id' | 'head_commit'>,
+  approved: Pick<MergeRow, 'review_id' | 'head_commit' | 'summary'>,
 ): Promise<MergeRow> {
   const epic = await epicOf(ctx, task)
   const { repo_id, project_id, base_branch, strategy } = work

@@ -28,6 +28,3 @@ export const mayDecide = definePoint.one<(ctx: RunContext, task: TaskRow, merge:
 
 /** Whether other work on the same task was handed in since: then nobody wants this commit any more. */
 export const isOutdated = definePoint.one<(ctx: Reading, merge: MergeRow) => Promise<boolean>>('merge.is_outdated', async () => false)
-
-/** What the commit says below its title. */
-export const summaryOf = definePoint.one<(ctx: Reading, merge: MergeRow) => Promise<string>>('merge.summary', async () => '')

@@ -3,7 +3,7 @@ import { refuse } from '../../kernel/error.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { sendLetter } from '../agent/index.ts'
 import { takeTurn } from '../handle.ts'
-import { projectStore } from '../project/index.ts'
+import { followedTo } from '../project/index.ts'
 import { about, handleOf, type TaskRow, taskStore, transition } from '../task/index.ts'
 import { withdraw } from './cancel.ts'
 import { type MovedMerge, mergeMoves, overtaken } from './points.ts'
@@ -163,7 +163,7 @@ export const follows = defineTool({
     const line = await mergeStore(ctx.tx).line(repo_id, target)
     if (!line) return {}
     await mergeStore(ctx.tx).saveLine({ ...line, behind, behind_reason: reason, updated_at: ctx.now })
-    await projectStore(ctx.tx).updateRepo(repo_id, { head, synced_at: ctx.now })
+    await followedTo(ctx, repo_id, head)
     ctx.emit(lineFollowed({ subject: repo_id, project: line.project_id }, { repo_id, target, request, behind, reason }))
     return {}
   },

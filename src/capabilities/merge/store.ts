@@ -40,6 +40,8 @@ export interface MergeRow {
   review_id: string
   /** What was approved, and nothing later. */
   head_commit: string
+  /** What the commit says below its title: what its worker said of it. */
+  summary: string | null
   priority: number
   /** How many that came later went before it. */
   passed_over: number

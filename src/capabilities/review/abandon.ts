@@ -8,7 +8,7 @@ import { cancelJob, jobStore, OPEN_STATES } from '../job/index.ts'
 import { withdraw } from '../merge/index.ts'
 import { closeTerminal } from '../session/index.ts'
 import { about, addNote, handleOf, isDuty, requireTask, type TaskRow, transition } from '../task/index.ts'
-import { closePr } from './pull-requests.ts'
+import { givenUp } from './points.ts'
 import { checkMayDecide } from './rules.ts'
 import { reviewAbandoned } from './schema.ts'
 import { type ReviewRow, reviewStore } from './store.ts'
@@ -58,7 +58,7 @@ export async function abandon(ctx: RunContext, task: TaskRow, last: ReviewRow, r
   for (const job of await jobStore(ctx.tx).list({ task: task.id, states: [...OPEN_STATES] }, undefined, MOST_JOBS))
     await cancelJob(ctx, job, 'The work was given up.')
   await closeTerminal(ctx, task.id)
-  await closePr(ctx, task, reason)
+  await ctx.ask(givenUp, task, reason)
   await addNote(ctx, task, ctx.principal.id, `The work was given up after round ${last.round}: ${reason}`)
   const handle = handleOf(task)
   ctx.emit(reviewAbandoned({ ...about(task), subject: last.id }, { handle, round: last.round, reason, by: ctx.principal.id }))

@@ -6,12 +6,11 @@ import { TaskId } from '../ids.ts'
 import { ENDS, enterLine, followed, lineHeld, MERGE_STATES, type MergeRow, type mergeLanded, mergeStore } from '../merge/index.ts'
 import { about, Body, handleOf, isDuty, requireTask, reviewedBy, type TaskRow, taskStore } from '../task/index.ts'
 import { watchUntil } from '../until.ts'
-import { Elsewhere, placeOf, workOf } from '../work/index.ts'
+import { Elsewhere, placeOf, workOf, workPullRequests } from '../work/index.ts'
 import { keepCommit } from './keep.ts'
-import { prUrl } from './pull-requests.ts'
 import { back, beingMerged, checkMayDecide, currentRound, isBeingMerged, isReviewerOf } from './rules.ts'
 import { Decision, reviewDecided } from './schema.ts'
-import { feedbackStore, prStore, type ReviewRow, reviewStore } from './store.ts'
+import { feedbackStore, type ReviewRow, reviewStore } from './store.ts'
 import '../../ports/daemon.ts'
 
 const MERGE_MS = 120_000
@@ -170,7 +169,7 @@ export async function approve(
   await reviewStore(ctx.tx).update(round.id, decided)
   if (head !== round.handed_in) keepCommit(ctx, task.id)
   emitDecided(ctx, task, round, 'approve')
-  return enterLine(ctx, task, work, { review_id: round.id, head_commit: head })
+  return enterLine(ctx, task, work, { review_id: round.id, head_commit: head, summary: round.summary })
 }
 
 /** Nobody who read what was handed in has read it. */
@@ -207,8 +206,8 @@ function emitDecided(ctx: RunContext, task: TaskRow, { id, round }: ReviewRow, d
 }
 
 async function outcome(ctx: WatchContext, task_id: string, decision: z.output<typeof Decision>, review_id: string) {
-  const pr = await prStore(ctx.view).ofTask(task_id)
-  const same = { task_id, review_id, decision, pr_url: pr ? prUrl(pr, await ctx.ports.daemon.address()) : null }
+  const pr = (await ctx.ask(workPullRequests, [task_id], await ctx.ports.daemon.address())).get(task_id)
+  const same = { task_id, review_id, decision, pr_url: pr?.url ?? null }
   const none = { merged: false, merge_commit: null, conflicts: [], rebase_requests: 0, behind: 0, log: null, resume: false, merge_id: null }
   if (decision === 'request_changes')
     return {

@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { defineCapability, JSON_TEXT, setting } from '../../kernel/capability.ts'
 import { answer } from '../../kernel/point.ts'
 import { handIn, handInNews, handIns, inReview } from '../job/index.ts'
-import { isOutdated, mayDecide, mergeMoves, overtaken, summaryOf } from '../merge/index.ts'
-import { attention, taskEnds, taskSteps } from '../task/index.ts'
-import { handedIn, workPullRequest } from '../work/index.ts'
+import { isOutdated, mayDecide, mergeMoves } from '../merge/index.ts'
+import { attention, taskSteps } from '../task/index.ts'
+import { handedIn } from '../work/index.ts'
 import { abandonWork } from './abandon.ts'
 import { reviewAttention } from './attention.ts'
 import { decide, submit } from './decide.ts'
@@ -14,9 +14,7 @@ import { sent } from './feedback-sent.ts'
 import { handInFor, handInsOf, whyWaiting } from './hand-ins.ts'
 import { keepHandedIn } from './keep.ts'
 import { migrations } from './migrations.ts'
-import { hasNewerRound, mayDecideAbout, outcomeOf, summaryFor } from './outcome.ts'
-import { createPr } from './pr-create.ts'
-import { askToRebase, closePr, getPr, mergePr, PrView, prClosed, prMerged, prOpened, pullRequestOf } from './pull-requests.ts'
+import { hasNewerRound, mayDecideAbout, outcomeOf } from './outcome.ts'
 import { queue } from './queue.ts'
 import { watcher } from './reactor.ts'
 import { rebased, rebaseOntoLine, rebaseWork } from './rebase.ts'
@@ -35,7 +33,7 @@ import {
   reviewTimedOut,
 } from './schema.ts'
 import { toReview } from './steps.ts'
-import { DECISIONS, FEEDBACK_PRIORITIES, FEEDBACK_STATES, FEEDBACK_TYPES, prStore, READERS } from './store.ts'
+import { DECISIONS, FEEDBACK_PRIORITIES, FEEDBACK_STATES, FEEDBACK_TYPES, READERS } from './store.ts'
 import { timedOut } from './timeout.ts'
 import { list, request } from './tools.ts'
 
@@ -51,8 +49,7 @@ export const review = defineCapability({
     giveFeedback,
     rebaseWork,
     abandonWork,
-    getPr,
-    createPr,
+
     timedOut,
     rebased,
     sent,
@@ -61,7 +58,6 @@ export const review = defineCapability({
   migrations,
   values: {
     reviews: { decision: DECISIONS, outcome: ReviewView.shape.outcome.unwrap().options, reader: READERS },
-    pull_requests: { state: PrView.shape.state.options },
     feedbacks: { feedback_type: FEEDBACK_TYPES, priority: FEEDBACK_PRIORITIES, state: FEEDBACK_STATES, actionable_items: JSON_TEXT },
   },
   events: [
@@ -74,24 +70,16 @@ export const review = defineCapability({
     reviewAbandoned,
     reviewerStarted,
     reviewerEnded,
-    prOpened,
-    prMerged,
-    prClosed,
   ],
   effects: [keepHandedIn, rebaseOntoLine, deliverFeedback],
   reactors: [watcher],
   answers: [
-    answer(taskEnds, (ctx, task) => closePr(ctx, task, task.closed_reason ?? 'Its task is gone.')),
-    answer(workPullRequest, pullRequestOf),
     answer(attention, reviewAttention, 'round'),
     answer(taskSteps, toReview, 'review'),
     answer(handedIn, handedInOf),
     answer(mergeMoves, outcomeOf),
-    answer(mergeMoves, mergePr),
-    answer(overtaken, askToRebase),
     answer(mayDecide, mayDecideAbout),
     answer(isOutdated, hasNewerRound),
-    answer(summaryOf, summaryFor),
     answer(handIns, handInsOf),
     answer(handInNews, async () => [reviewRequested]),
     answer(handIn, handInFor),
@@ -112,19 +100,11 @@ export const review = defineCapability({
     ),
     'review.model': setting(z.string().max(100), '', 'Which model that program uses; empty: its own'),
   },
-  things: [
-    {
-      kind: 'pr',
-      async find(tx, ref) {
-        const row = await prStore(tx).find(ref)
-        if (!row) return undefined
-        const { id, project_id, task_id, epic_id } = row
-        return { id, within: { project: project_id, ...(task_id ? { task: task_id } : {}), ...(epic_id ? { epic: epic_id } : {}) } }
-      },
-    },
-  ],
 })
 
-export { insertPr, prUrl } from './pull-requests.ts'
+export { approve, headOf, toDecide } from './decide.ts'
+export { isAtLimit } from './limit.ts'
+export { givenUp, roundBegins } from './points.ts'
 export { isCurrent } from './rules.ts'
-export { type PrRow, prStore, type ReviewRow, reviewStore } from './store.ts'
+export { reviewStore } from './store.ts'
+export { requestReview, uncommitted } from './tools.ts'

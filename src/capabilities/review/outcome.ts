@@ -35,10 +35,6 @@ export async function hasNewerRound({ view }: Reading, { task_id, review_id }: M
   return (await reviewStore(view).latest([task_id]))[0]?.id !== review_id
 }
 
-export async function summaryFor({ view }: Reading, { review_id }: MergeRow): Promise<string> {
-  return (await reviewStore(view).find(review_id))?.summary ?? ''
-}
-
 export async function mayDecideAbout(ctx: RunContext, task: TaskRow, { review_id }: MergeRow): Promise<Refusal | undefined> {
   return checkMayDecide(ctx.principal, task, await reviewStore(ctx.tx).find(review_id))
 }

@@ -4,10 +4,9 @@ import { defineTool, type LookContext } from '../../kernel/tool.ts'
 import { EpicId } from '../ids.ts'
 import { currentProject } from '../project/index.ts'
 import { handleOf, type TaskRow, taskStore } from '../task/index.ts'
-import { workOf } from '../work/index.ts'
-import { prUrl } from './pull-requests.ts'
+import { workOf, workPullRequests } from '../work/index.ts'
 import { isCurrent } from './rules.ts'
-import { prStore, type ReviewRow, reviewStore } from './store.ts'
+import { type ReviewRow, reviewStore } from './store.ts'
 import '../../ports/daemon.ts'
 
 const MOST_QUEUED = 500
@@ -52,14 +51,19 @@ export const queue = defineTool({
 
 async function entriesOf(ctx: LookContext, tasks: TaskRow[]) {
   const ids = tasks.map(({ id }) => id)
-  const [rounds, prs] = [await reviewStore(ctx.view).latest(ids), await prStore(ctx.view).ofTasks(ids)]
-  const address = await ctx.ports.daemon.address()
+  const rounds = await reviewStore(ctx.view).latest(ids)
+  const prs = await ctx.ask(workPullRequests, ids, await ctx.ports.daemon.address())
   const entries = await Promise.all(
     tasks.map(async (task) => {
       const last = rounds.find(({ task_id }) => task_id === task.id)
       const round = isCurrent(last) ? last : undefined
-      const pr = prs.find(({ task_id }) => task_id === task.id)
-      return { at: round?.requested_at ?? task.status_changed_at, task, round, pr, branch: (await workOf(ctx.view, task.id))?.branch }
+      return {
+        at: round?.requested_at ?? task.status_changed_at,
+        task,
+        round,
+        pr: prs.get(task.id),
+        branch: (await workOf(ctx.view, task.id))?.branch,
+      }
     }),
   )
   // Never by when a row was last changed: any edit would move it to the end of the line.
@@ -79,7 +83,7 @@ async function entriesOf(ctx: LookContext, tasks: TaskRow[]) {
     branch: branch ?? null,
     commit: round?.handed_in ?? null,
     pr_number: pr?.number ?? null,
-    pr_url: pr ? prUrl(pr, address) : null,
+    pr_url: pr?.url ?? null,
   }))
 }
 

@@ -10,7 +10,7 @@ import { about, Body, handleOf, isDuty, requireTask, type TaskRow, transition } 
 import { placeOf, type WorkRow, workOf } from '../work/index.ts'
 import { keepCommit } from './keep.ts'
 import { limitOf, overLimit } from './limit.ts'
-import { openPr } from './pull-requests.ts'
+import { roundBegins } from './points.ts'
 import { readerProgram } from './reviewer.ts'
 import { ReviewerView, reviewerThere } from './reviewer-view.ts'
 import { type FeedbackView, LimitView, ReviewView, reviewRequested } from './schema.ts'
@@ -181,7 +181,7 @@ export async function requestReview(ctx: RunContext, task: TaskRow, handedIn: Ha
   const hours = ctx.setting<number>('review.timeout_hours')
   ctx.later(timedOut, { review_id: review.id, hours }, { delayMs: Math.ceil(hours * HOUR_MS) })
   await transition(ctx, task, 'REVIEW', null)
-  await openPr(ctx, task, { summary: review.summary, by: review.requested_by, title: handedIn.title })
+  await ctx.ask(roundBegins, task, { summary: review.summary, by: review.requested_by, title: handedIn.title })
   ctx.emit(
     reviewRequested(
       { ...about(task), subject: review.id },

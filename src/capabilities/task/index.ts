@@ -92,7 +92,6 @@ export {
   taskCreated,
   taskDeleted,
   taskMoved,
-  taskNoted,
   taskUpdated,
 } from './schema.ts'
 export { whyNotScript } from './script.ts'

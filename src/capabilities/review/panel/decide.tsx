@@ -1,5 +1,4 @@
-import './merges.css'
-import { Link } from '@tanstack/react-router'
+import './decide.css'
 import { Ban, Check, GitCompareArrows, GitPullRequest, GitPullRequestArrow, Undo2, X } from 'lucide-react'
 import { useState } from 'react'
 import { CallError, type Output } from '../../../ui/client.ts'
@@ -16,9 +15,6 @@ import { Who } from '../../../ui/kit/who.tsx'
 import { useAction, useMay, useTool } from '../../../ui/live.tsx'
 import type { TaskOnPage } from '../../../ui/panel.ts'
 import { feedbackOf, inOrder, placeOf } from './feedback.ts'
-import { Behind } from './lines.tsx'
-import { Elapsed, Outcome, Retry, StateBadge, TakeOut } from './merge-entry.tsx'
-import type { Line, Merge } from './words.ts'
 
 const LONGEST_TITLE = 200
 
@@ -29,14 +25,13 @@ interface Props {
 
 type Round = Output<'review_list'>['reviews'][number]
 
-/** Work that was handed in: what there is to decide, or what became of the decision. */
+/** Work that was handed in: what there is to decide. */
 export function Review({ task, openTab }: Props) {
   const read = useTool('review_list', { task_id: task.id }, { follows: ['review', 'merge', 'task', 'setting'], about: task.id }).data
   if (!read) return null
   const last = read.reviews.at(-1)
   return (
     <>
-      {last?.decision === 'approve' && <MergeOf task={task} round={last} />}
       {task.status === 'REVIEW' && !isMerging(last) && <Decide task={task} round={isOpen(last) ? last : undefined} openTab={openTab} />}
       {task.status === 'IN_PROGRESS' && read.limit && last && <Limit task={task} limit={read.limit} last={last} openTab={openTab} />}
     </>
@@ -115,7 +110,7 @@ function Decide({ task, round, openTab }: Props & { round: Round | undefined }) 
 function HandedIn({ round: { summary, reviewer_prompt, requested_by, requested_at } }: { round: Round }) {
   return (
     <>
-      <p className="merge-head">
+      <p className="decide-head">
         <Who id={requested_by} />
         <span className="muted">
           handed it in <Time at={requested_at} />
@@ -269,60 +264,5 @@ function Comments({ task, openTab }: Props) {
         ))}
       </ul>
     </section>
-  )
-}
-
-function MergeOf({ task, round }: { task: TaskOnPage; round: Round }) {
-  const line = useTool('merge_status', { task_id: task.id }, { follows: ['merge', 'line', 'review'] }).data?.lines[0]
-  const merge = line && [...line.waiting, ...line.ended].find(({ review_id }) => review_id === round.id)
-  if (!line || !merge) return null
-  return (
-    <Card
-      className="merge-of"
-      title="Merge"
-      actions={
-        <Link to="/merges" className="button button-quiet">
-          The merge line
-        </Link>
-      }
-    >
-      <div className="card-body form">
-        <div className="merge-head">
-          <span role="status">
-            <StateBadge state={merge.state} />
-          </span>
-          <Standing line={line} merge={merge} />
-          <Retry merge={merge} />
-          <TakeOut merge={merge} />
-        </div>
-        {line.held !== null && merge.position !== null && (
-          <p className="refused">
-            Nothing lands on {visible(line.target)}. {visible(line.held)}
-          </p>
-        )}
-        <Outcome merge={merge} />
-      </div>
-      {merge.state === 'landed' && line.behind > 0 && <Behind line={line} />}
-    </Card>
-  )
-}
-
-function Standing({ line, merge }: { line: Line; merge: Merge }) {
-  const into = <span className="mono">{visible(line.target)}</span>
-  const when = merge.ended_at ?? merge.submitted_at
-  return (
-    <span className="muted">
-      {merge.state === 'waiting' && (
-        <>
-          number {merge.position} of {line.waiting.length} in the line of {into}
-        </>
-      )}
-      {merge.state === 'checking' && merge.began_at && (
-        <>
-          merged with {into}, <Elapsed since={merge.began_at} />
-        </>
-      )}
-      {merge.position === null && <Time at={when} />}
-    </span>
   )
 }

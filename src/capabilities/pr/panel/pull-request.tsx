@@ -1,3 +1,4 @@
+import './pull-request.css'
 import type { Output } from '../../../ui/client.ts'
 import { Badge, type Tone } from '../../../ui/kit/badge.tsx'
 import { Markdown } from '../../../ui/kit/markdown.tsx'
@@ -17,11 +18,12 @@ const STATES: Record<Pr['state'], { tone: Tone; text: string }> = {
 }
 
 /** That of the work on this task, once there is one. */
-export function PullRequest({ task, rounds }: { task: TaskOnPage; rounds: Output<'review_list'>['reviews'] | undefined }) {
+export function PullRequest({ task }: { task: TaskOnPage }) {
   const follows = ['pr', 'review', 'merge', 'task']
   // Asked for by its id: to ask for one that is not there is refused.
   const pr_id = useTool('work_get', { task_id: task.id }, { follows, about: task.id }).data?.pull_request?.id
   const pr = useTool('pr_get', { pr_id: pr_id ?? '' }, { follows, about: task.id, enabled: pr_id !== undefined }).data?.pr
+  const rounds = useTool('review_list', { task_id: task.id }, { follows: ['review', 'merge', 'task'], about: task.id }).data?.reviews
   if (!pr) return null
   const { number, state, title, description, head, base, created_by, created_at } = pr
   const saidBelow = rounds?.some(({ summary }) => summary === description)
@@ -42,7 +44,7 @@ export function PullRequest({ task, rounds }: { task: TaskOnPage; rounds: Output
         <p className="pull-request-branches">
           <span className="mono">{visible(head)}</span> <span className="muted">into</span> <span className="mono">{visible(base)}</span>
         </p>
-        <p className="round-head">
+        <p className="pull-request-head">
           <Who id={created_by} />
           <span className="muted">
             opened it <Time at={created_at} />

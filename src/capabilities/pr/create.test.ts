@@ -225,35 +225,3 @@ describe('a pull request', () => {
     expect(await ground.create(part, { base_branch: epic.branch })).toMatchObject({ base: epic.branch })
   })
 })
-
-describe('a request for a reviewer agent', () => {
-  const asked = { summary: 'done', reviewer_agent: true }
-
-  test('[V30] starts one where the settings name none, and tells of it when it is there', async ({ ground }) => {
-    await ground.set('runs.default_harness', 'fake')
-    const work = await ground.begun()
-    const head = ground.commit(work.path, 'b.txt', 'x\n')
-    const { reviewer, branch, review } = await ground.app.owner.call('review_request', asked, { actFor: work.worker })
-    expect(branch).toBe(ground.git(work.path, 'branch', '--show-current'))
-    expect(review).toMatchObject({ round: 1, reader: 'agent' })
-    expect(reviewer).toMatchObject({ agent_id: expect.stringMatching(/^agent_/), state: 'running', reason: null })
-    expect(ground.git(reviewer.worktree_path, 'rev-parse', 'HEAD')).toBe(head)
-    expect((await ground.app.owner.call('task_get', { task_id: reviewer.session_name })).task.id).toBe(reviewer.task_id)
-    expect((await ground.reviewer(work)).id).toBe(reviewer.agent_id)
-  })
-
-  test('[V30] is refused where none could be started, before anything is handed in', async ({ ground }) => {
-    await ground.set('runs.default_harness', 'nobody')
-    const work = await ground.begun()
-    ground.commit(work.path, 'b.txt', 'x\n')
-    expect(await ground.app.owner.refused('review_request', asked, { actFor: work.worker })).toMatchObject({
-      code: 'INVALID_INPUT',
-      message: expect.stringContaining('nobody'),
-    })
-    await ground.set('runs.default_harness', 'fake')
-    const bare = await ground.app.task()
-    await ground.app.owner.call('task_move', { task_id: bare.id, status: 'IN_PROGRESS' })
-    expect(await ground.app.owner.refused('review_request', { ...asked, task_id: bare.id })).toMatchObject({ code: 'CONFLICT' })
-    expect([await ground.rounds(work), (await ground.get(work)).status]).toEqual([[], 'IN_PROGRESS'])
-  })
-})
