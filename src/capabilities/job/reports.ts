@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { TaskId } from '../ids.ts'
-import { admit, askToStop, launching, presenceChanged, type RunRow, runStore } from '../run/index.ts'
+import { admit, askToStop, launching, presenceChanged, type RunRow, rememberLeft, runStore } from '../run/index.ts'
 import { withdraw } from '../setup/index.ts'
 import { isDuty, type TaskRow, taskStore } from '../task/index.ts'
 import { again, cancelJob, over } from './admission.ts'
@@ -38,7 +38,7 @@ export const settled = defineTool({
     const run = await requireRun(ctx, run_id)
     const job = run.owner_kind === JOB ? await jobStore(ctx.tx).held(run.owner_id) : undefined
     if (job?.state !== 'running' || job.run_id !== run.id) return {}
-    await runStore(ctx.tx).update(run.id, { fingerprint: work.fingerprint })
+    await rememberLeft(ctx, run, work.fingerprint)
     if (run.kind === 'checks') await settleChecks(ctx, job, run)
     else await follow(ctx, job, run, await nextOf(ctx, job, run, work))
     await stopsAreOver(ctx, run)

@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import { type Refusal, refuse } from '../../kernel/error.ts'
 import type { RunContext } from '../../kernel/tool.ts'
 import type { Approvals } from '../../ports/harness.ts'
-import { type Limits, type RunRow, runStore } from '../run/index.ts'
+import { type Limits, type RunRow, rememberReported, runStore } from '../run/index.ts'
 import { handleOf, type TaskRow, taskStore, transition } from '../task/index.ts'
 import { lingered } from './effects.ts'
 import type { JobRow } from './store.ts'
@@ -64,7 +64,7 @@ export function notAuto(task: TaskRow): Refusal | undefined {
 export async function letEnd(ctx: RunContext, taskId: string, round = 1): Promise<void> {
   const run = await runStore(ctx.tx).livingOf(taskId)
   if (run?.kind !== 'agent' || run.reported >= round) return
-  await runStore(ctx.tx).update(run.id, { reported: round })
+  await rememberReported(ctx, run, round)
   ctx.enqueue(lingered({ run_id: run.id, round }, { delayMs: ctx.setting<number>('runs.linger_seconds') * 1_000 }))
 }
 

@@ -74,7 +74,7 @@ export {
   runPauses,
   runPlace,
 } from './points.ts'
-export { aboutRun, askToStop } from './rules.ts'
+export { aboutRun, askToStop, rememberLeft, rememberReported } from './rules.ts'
 export { isLiving, Limits, RUN_EVENTS, RunView, runInput, runStarted } from './schema.ts'
 export { budgetStore, type RunRow, runStore } from './store.ts'
 export { runView } from './view.ts'

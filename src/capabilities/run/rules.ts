@@ -21,6 +21,16 @@ export async function askToStop(ctx: RunContext, run: RunRow, why: 'stopped' | '
   ctx.enqueue(stopRun({ run_id: run.id, why }, { queue: run.id }))
 }
 
+/** How it has left the place where it ran: whoever runs there next can tell whether anything has changed. */
+export async function rememberLeft(ctx: RunContext, { id }: RunRow, fingerprint: string): Promise<void> {
+  await runStore(ctx.tx).update(id, { fingerprint })
+}
+
+/** It has done what it was started for, in this round. */
+export async function rememberReported(ctx: RunContext, { id }: RunRow, round: number): Promise<void> {
+  await runStore(ctx.tx).update(id, { reported: round })
+}
+
 /** It has used what it may. */
 export async function endFor(ctx: RunContext, run: RunRow, reason: string): Promise<void> {
   if (run.stop_asked !== null) return
