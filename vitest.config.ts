@@ -26,7 +26,13 @@ const ON_BOTH = [
 /** About git and files, whatever the engine: on PostgreSQL too in the soak alone. */
 const ON_BOTH_IN_SOAK = process.env.SIGNALBOX_SOAK
   ? []
-  : ['src/capabilities/merge/{trust,landing,merge,repo}.test.ts', 'src/capabilities/setup/setup.test.ts']
+  : [
+      'src/capabilities/merge/{trust,landing,merge,repo}.test.ts',
+      'src/capabilities/review/{decide,rebase}.test.ts',
+      'src/capabilities/pr/pull-requests.test.ts',
+      'src/capabilities/epic/finish.test.ts',
+      'src/capabilities/setup/setup.test.ts',
+    ]
 
 /** What only a server can show. */
 const POSTGRES_ONLY = ['src/db/postgres*.test.ts', 'src/adapters/effects-graphile/*.test.ts', 'test/**/postgres*.test.ts']

@@ -12,7 +12,7 @@ import ts from 'typescript'
 
 const CAPABILITIES = 'src/capabilities/'
 /** Figures that may not rise. Lower a limit together with its figure. */
-const LIMITS = { cycle: 0, hooks: 0, strings: 0 }
+const LIMITS = { cycle: 0, hooks: 0, writes: 0, strings: 0, nouns: 45 }
 /** Pages are bundled apart and name tools through their typed client. */
 const NOT_COUNTED = /[.]test[.]ts$|[.]d[.]ts$|\/panel\//
 const EMPTY = Object.freeze([])

@@ -86,9 +86,13 @@ const VITEST = 'node_modules/vitest/vitest.mjs'
 /** What fast-check draws cases for; `npm test` has the same ones each time. */
 const PROPERTIES = ['src/kernel/redact.test.ts', 'src/capabilities/task/task.test.ts', 'src/adapters']
 /** What `npm test` leaves out on PostgreSQL, or does only a part of. */
-const ON_POSTGRESQL = ['trust', 'landing', 'merge', 'repo']
-  .map((name) => `src/capabilities/merge/${name}.test.ts`)
-  .concat('src/db/postgres-copy.test.ts')
+const ON_POSTGRESQL = [
+  ...['trust', 'landing', 'merge', 'repo'].map((name) => `src/capabilities/merge/${name}.test.ts`),
+  ...['decide', 'rebase'].map((name) => `src/capabilities/review/${name}.test.ts`),
+  'src/capabilities/pr/pull-requests.test.ts',
+  'src/capabilities/epic/finish.test.ts',
+  'src/db/postgres-copy.test.ts',
+]
 /** One after the other; what stands together runs side by side. */
 const EVERYDAY = [['check'], ['unit'], ['package', 'conformance']]
 /** Run once more when they fail, as `unit` does with each of its tests. */

@@ -4,13 +4,15 @@ import { approval } from './approval/index.ts'
 import { effect } from './effect/index.ts'
 import { epic } from './epic/index.ts'
 import { escalation } from './escalation/index.ts'
-import { feedback } from './feedback/index.ts'
 import { job } from './job/index.ts'
 import { mail } from './mail/index.ts'
 import { merge } from './merge/index.ts'
+import { need } from './need/index.ts'
+import { pr } from './pr/index.ts'
 import { preview } from './preview/index.ts'
 import { project } from './project/index.ts'
 import { review } from './review/index.ts'
+import { run } from './run/index.ts'
 import { session } from './session/index.ts'
 import { setup } from './setup/index.ts'
 import { system } from './system/index.ts'
@@ -20,6 +22,7 @@ import { work } from './work/index.ts'
 
 /** THE registry: one line per capability. Order matters only for migrations that refer to an earlier one's tables. */
 const all = [
+  need,
   agent,
   project,
   task,
@@ -29,12 +32,13 @@ const all = [
   review,
   approval,
   job,
+  run,
   mail,
   merge,
+  pr,
   session,
   preview,
   epic,
-  feedback,
   effect,
   escalation,
   system((): Record<string, SettingDefinition> => settingDefinitions),

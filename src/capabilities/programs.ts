@@ -45,9 +45,19 @@ interface Seen {
   login: string | undefined
 }
 
-async function onlyProgram({ ports: { harnesses } }: LookContext): Promise<Harness | Refusal> {
+/** The names of those that are installed and logged in. */
+export async function readyPrograms(ctx: Pick<LookContext, 'ports'>): Promise<string[]> {
+  const ready = (await seenPrograms(ctx)).filter(({ install, login }) => install === undefined && login === undefined)
+  return ready.map(({ harness }) => harness.name)
+}
+
+async function seenPrograms({ ports: { harnesses } }: Pick<LookContext, 'ports'>): Promise<Seen[]> {
   const known = harnesses.names().flatMap((name) => harnesses.get(name) ?? [])
-  const seen = (await Promise.all(known.map(look))).filter((one) => one !== undefined)
+  return (await Promise.all(known.map(look))).filter((one) => one !== undefined)
+}
+
+async function onlyProgram(ctx: LookContext): Promise<Harness | Refusal> {
+  const seen = await seenPrograms(ctx)
   const installed = seen.filter(({ install }) => install === undefined)
   const ready = installed.filter(({ login }) => login === undefined)
   const [only, another] = ready

@@ -101,6 +101,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   const effects = await createEffects(options.database, {
     engine,
     owner: host.id('daemon'),
+    host: ports.daemon.host,
     times: options.effectTimes ?? EFFECT_TIMES,
     onStuck: (tx, { id, type, state, error, call_id }) =>
       ledger.append(

@@ -271,14 +271,14 @@ const CASES: Record<string, Case> = {
         { type: 'approval_asked', id: '1', name: 'Bash', input: '{"command":"npm publish"}' },
       )
       await scene.attention(task, 'asks for permission')
-      return ['signalbox approval get A-1', 'signalbox approval decide A-1 allow', 'signalbox approval decide A-1 deny --message "…"']
+      return ['signalbox approval get A-1', 'signalbox approval decide A-1 allow', "signalbox approval decide A-1 deny --message '…'"]
     },
   },
   'a letter': {
     arrange: async (scene) => {
       const ann = await scene.app.agent('worker', { name: 'Ann' })
       await ann.call('mail_send', { to_human: true, subject: 'Which port?', body: '3000 or 3001?' })
-      return [/^signalbox mail read mail_\w+$/, /^signalbox mail reply mail_\w+ "…"$/]
+      return [/^signalbox mail read mail_\w+$/, /^signalbox mail reply mail_\w+ '…'$/]
     },
   },
   'an epic without tasks': {

@@ -125,4 +125,5 @@ export const coreMigrations: Migration[] = [
     name: 'effects-of-one-host',
     up: ({ text }) => [`ALTER TABLE effects ADD COLUMN refused_by ${text}`],
   },
+  { name: 'hosts-of-daemons', up: ({ text }) => [`ALTER TABLE daemons ADD COLUMN host ${text}`] },
 ]

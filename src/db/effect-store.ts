@@ -32,7 +32,7 @@ export interface EffectRow {
 
 export interface EffectTables {
   effects: EffectRow
-  daemons: { id: string; workers: string; seen_at: number }
+  daemons: { id: string; host: string | null; workers: string; seen_at: number }
 }
 
 /**

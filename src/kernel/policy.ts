@@ -30,10 +30,15 @@ export const ROLES: Record<Role, RoleRules & { profile: Profile; bound?: 'task' 
     profile: 'pair_worker',
     allow: ['*'],
     // Previews are for those who look at the work; its worker has ports of its own.
-    deny: ['plan_*', 'issue_*', 'audit_*', 'preview_*', 'review_decide', 'review_feedback'],
+    deny: ['plan_*', 'issue_*', 'audit_*', 'preview_*', 'need_*', 'review_decide', 'review_feedback'],
     bound: 'task',
   },
-  reviewer: { profile: 'pair_worker', allow: ['*'], deny: ['plan_*', 'issue_*', 'audit_*', 'task_move', 'review_request'], bound: 'task' },
+  reviewer: {
+    profile: 'pair_worker',
+    allow: ['*'],
+    deny: ['plan_*', 'issue_*', 'audit_*', 'need_*', 'task_move', 'review_request'],
+    bound: 'task',
+  },
   planner: { profile: 'planner', allow: ['*'], deny: [] },
 }
 

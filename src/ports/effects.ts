@@ -21,6 +21,8 @@ export interface EffectsParts {
   engine: Engine
   /** This daemon, in the rows. */
   owner: string
+  /** Its machine. */
+  host: string
   times: EffectTimes
   /** In the transaction that makes an effect dead or unknown. */
   onStuck(tx: Tx, row: EffectRow): Promise<void>

@@ -24,6 +24,8 @@ export interface DaemonOptions {
   wrapper?: string[]
   /** The wrapper gives it mounts of its own: its folder is another one than ours of that name. */
   hasOwnMounts?: boolean
+  /** Of another checkout. */
+  bin?: string
 }
 
 /** The real program in a process of its own, on a free port and in a folder of its own. */
@@ -72,7 +74,13 @@ export class TestDaemon {
 
   /** Resolves when it answers; rejects with what it printed when it ends first. On a restart it keeps its port. */
   async start(): Promise<void> {
-    const [command = process.execPath, ...args] = [...(this.#options.wrapper ?? []), process.execPath, BIN, 'serve', '--quiet']
+    const [command = process.execPath, ...args] = [
+      ...(this.#options.wrapper ?? []),
+      process.execPath,
+      this.#options.bin ?? BIN,
+      'serve',
+      '--quiet',
+    ]
     const port = this.url ? new URL(this.url).port : undefined
     const child = spawn(command, args, {
       env: { ...this.env, ...(port ? { SIGNALBOX_PORT: port } : {}) },

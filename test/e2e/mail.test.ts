@@ -63,17 +63,17 @@ describe('letters', () => {
       expect(await command(['status'], { SIGNALBOX_HOME: daemon.home }, terminal)).toBe(0)
       return terminal.stdout
     }
-    expect(await shown()).not.toContain('unread')
+    expect(await shown()).not.toContain('Unread')
     const ids: string[] = []
     for (let n = 0; n < 9; n++)
       ids.push(
         (await daemon.call('mail_send', { to_human: true, subject: `Port ${n}\u001b[2J`, body: 'x', importance: 'urgent' }, token)).mail_id,
       )
     const status = await shown()
-    expect(status).toContain('9 unread letters')
-    expect(status).toMatch(/cay\b.*Port 8.*urgent/)
-    expect(status).toContain('… and 1 more: signalbox mail inbox')
-    expect(status).toContain(`signalbox mail read ${ids[8]}`)
+    expect(status).toContain('Unread letters (9)')
+    expect(status).toMatch(/cay\b.*Port 0.*urgent/)
+    expect(status).toContain('… and 1 more: signalbox need list --kinds letter')
+    expect(status).toContain(`signalbox mail read ${ids[0]}`)
     expect(status).not.toContain('\u001b[2J')
     const answer = fakeTerminal({ person: true, columns: 120 })
     expect(await command(['mail', 'reply', ids[8] as string, '3001'], { SIGNALBOX_HOME: daemon.home }, answer)).toBe(0)

@@ -83,11 +83,11 @@ export class Heartbeat {
 
   /** New, or taken for dead meanwhile. */
   async #come(tx: Tx, signs: { workers: string; seen_at: RawBuilder<number> }): Promise<void> {
-    const { engine, owner } = this.#parts
+    const { engine, owner, host } = this.#parts
     await holdDaemons(engine, tx)
     await daemons(tx)
       .insertInto('daemons')
-      .values({ id: owner, ...signs })
+      .values({ id: owner, host, ...signs })
       .onConflict((oc) => oc.column('id').doUpdateSet(signs))
       .execute()
     await this.#offerAgain(tx)

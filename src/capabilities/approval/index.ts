@@ -1,8 +1,11 @@
 import { z } from 'zod'
 import { defineCapability, setting } from '../../kernel/capability.ts'
+import { answer } from '../../kernel/point.ts'
 import type { Tx } from '../../kernel/storage.ts'
+import { needs } from '../need/index.ts'
 import { whereabouts } from '../task/index.ts'
 import { migrations } from './migrations.ts'
+import { askedFor } from './needs.ts'
 import { APPROVAL_STATES, approvalAsked, approvalDecided, approvalExpired, approvalWithdrawn } from './schema.ts'
 import { approvalStore } from './store.ts'
 import { decide, expire, get, list, withdraw } from './tools.ts'
@@ -12,6 +15,7 @@ export const approval = defineCapability({
   tools: [list, get, decide, expire, withdraw],
   migrations,
   values: { approvals: { state: APPROVAL_STATES } },
+  answers: [answer(needs, askedFor)],
   events: [approvalAsked, approvalDecided, approvalExpired, approvalWithdrawn],
   settings: {
     'approvals.expire_minutes': setting(

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Audience } from '../../kernel/event.ts'
+import type { Principal } from '../../kernel/policy.ts'
 import { redact, redactText } from '../../kernel/redact.ts'
 import { iso } from '../../kernel/schema.ts'
 import type { RunContext } from '../../kernel/tool.ts'
@@ -15,6 +16,11 @@ const LONGEST_NAME = 200
 const LONGEST_REQUEST = 500
 /** Nobody reads more; a program that asks without end would fill every list. */
 const MOST_PENDING = 50
+
+/** What others want to run is no agent's business, whatever its role: it is not shown the events either. */
+export function isSeen({ kind, scope }: Principal, task: string | undefined): boolean {
+  return kind !== 'agent' || (scope.task !== undefined && (task ?? scope.task) === scope.task)
+}
 
 /** The run whose program asks. */
 export interface Asker {

@@ -1,3 +1,4 @@
+import type { ExpressionBuilder } from 'kysely'
 import { tables } from '../../db/tables.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import type { ApprovalState } from './schema.ts'
@@ -77,6 +78,32 @@ export function approvalStore(tx: Tx) {
         .limit(limit)
         .execute(),
 
+    /** Oldest first. */
+    pendingFrom: (
+      { task, project }: Pick<ApprovalFilter, 'task' | 'project'>,
+      { since, id }: { since: number; id: string },
+      limit: number,
+    ) =>
+      db
+        .selectFrom('approvals')
+        .selectAll()
+        .where(pendingOnly({ task, project }))
+        .where((eb) => eb.or([eb('asked_at', '>', since), eb.and([eb('asked_at', '=', since), eb('id', '>', id)])]))
+        .orderBy('asked_at')
+        .orderBy('id')
+        .limit(limit)
+        .execute(),
+    countPending: async (filter: Pick<ApprovalFilter, 'task' | 'project'>) =>
+      Number(
+        (
+          await db
+            .selectFrom('approvals')
+            .select((eb) => eb.fn.countAll().as('n'))
+            .where(pendingOnly(filter))
+            .executeTakeFirstOrThrow()
+        ).n,
+      ),
+
     /** Pending, or decided and not yet passed on. */
     openOf: (run: string) => open(run).execute(),
     decidedOf: (run: string) => open(run).where('state', '!=', 'pending').execute(),
@@ -100,3 +127,8 @@ export function approvalStore(tx: Tx) {
         : [],
   }
 }
+
+const pendingOnly =
+  ({ task, project }: Pick<ApprovalFilter, 'task' | 'project'>) =>
+  (eb: ExpressionBuilder<{ approvals: ApprovalRow }, 'approvals'>) =>
+    eb.and([eb('state', '=', 'pending'), ...(task ? [eb('task_id', '=', task)] : []), ...(project ? [eb('project_id', '=', project)] : [])])

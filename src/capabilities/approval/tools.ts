@@ -1,12 +1,11 @@
 import { z } from 'zod'
 import { type Refusal, refuse } from '../../kernel/error.ts'
-import type { Principal } from '../../kernel/policy.ts'
 import { iso, isoOrNull, PageSize, PageToken, text } from '../../kernel/schema.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import { defineTool } from '../../kernel/tool.ts'
 import { ApprovalId, ProjectId, TaskId } from '../ids.ts'
 import { handleOf, type TaskRow, taskStore } from '../task/index.ts'
-import { about, expire as expireOne, facts, withdraw as withdrawOne } from './rules.ts'
+import { about, expire as expireOne, facts, isSeen, withdraw as withdrawOne } from './rules.ts'
 import { APPROVAL_STATES, type ApprovalState, ApprovalView, approvalDecided } from './schema.ts'
 import { type ApprovalRow, ARRIVED, approvalStore } from './store.ts'
 import { approvalHandle, inOneLine } from './words.ts'
@@ -123,11 +122,6 @@ export const withdraw = defineTool({
     return {}
   },
 })
-
-/** What others want to run is no agent's business, whatever its role: it is not shown the events either. */
-function isSeen({ kind, scope }: Principal, task: string | undefined): boolean {
-  return kind !== 'agent' || (scope.task !== undefined && (task ?? scope.task) === scope.task)
-}
 
 const BECAME: Record<Exclude<ApprovalState, 'pending'>, string> = {
   allowed: 'was allowed already',

@@ -1,6 +1,9 @@
 import { defineCapability } from '../../kernel/capability.ts'
 import { EFFECT_STATES } from '../../kernel/effect.ts'
+import { answer } from '../../kernel/point.ts'
+import { needs } from '../need/index.ts'
 import { migrations } from './migrations.ts'
+import { stuckEffects } from './needs.ts'
 import { effectList } from './store.ts'
 import { drop, effectDecided, effectStuck, list, retry } from './tools.ts'
 
@@ -11,6 +14,7 @@ export const effect = defineCapability({
   migrations,
   values: { effects: { state: EFFECT_STATES } },
   events: [effectDecided, effectStuck],
+  answers: [answer(needs, stuckEffects)],
   things: [
     {
       kind: 'effect',

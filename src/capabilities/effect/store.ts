@@ -19,6 +19,17 @@ export function effectList(view: Tx) {
       for (const { state, n } of found) open[state as keyof typeof open] = Number(n)
       return open
     },
+    /** Oldest first, by when they were given up. */
+    stuckFrom: ({ since, id }: { since: number; id: string }, limit: number) =>
+      db
+        .selectFrom('effects')
+        .selectAll()
+        .where('state', 'in', ['dead', 'unknown'])
+        .where((eb) => eb.or([eb('finished_at', '>', since), eb.and([eb('finished_at', '=', since), eb('id', '>', id)])]))
+        .orderBy('finished_at')
+        .orderBy('id')
+        .limit(limit)
+        .execute(),
     /** Also those in a state that nobody knows: no other list has them. */
     list: (states: EffectState[], before: string | undefined, limit: number) => {
       const newest = db

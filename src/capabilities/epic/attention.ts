@@ -1,10 +1,9 @@
 import type { Tx } from '../../kernel/storage.ts'
 import { agentStore } from '../agent/index.ts'
-import { jobStore } from '../job/index.ts'
-import { isCurrent } from '../merge/index.ts'
-import { reviewStore } from '../review/index.ts'
-import { type AttentionSource, isOpen, type Step, type TaskRow, taskStore } from '../task/index.ts'
-import { isAtWork } from './reconcile.ts'
+import { isAtWork, jobStore } from '../job/index.ts'
+import type { Step } from '../need/index.ts'
+import { isCurrent, reviewStore } from '../review/index.ts'
+import { type AttentionSource, isOpen, type TaskRow, taskStore } from '../task/index.ts'
 import { epicHandle } from './rules.ts'
 import type { EpicState } from './schema.ts'
 import { type EpicRow, epicStore } from './store.ts'
@@ -35,8 +34,8 @@ export const epicAttention: AttentionSource = async ({ view }, tasks) => {
   return told
 }
 
-/** Of work that was handed in to a supervisor of ours which will not be started for it: without a person it would wait for ever. */
-export const leftAttention: AttentionSource = async ({ view }, tasks) => {
+/** Of work that was handed in: its supervisor decides. One of ours that will not be started for it does not: without a person it would wait for ever. */
+export const handedInAttention: AttentionSource = async ({ view }, tasks) => {
   const told: Told = new Map()
   const handedIn = tasks.filter(({ epic_id, status, lead }) => epic_id !== null && status === 'REVIEW' && !lead)
   const rounds = await reviewStore(view).latest(handedIn.map(({ id }) => id))
@@ -46,35 +45,38 @@ export const leftAttention: AttentionSource = async ({ view }, tasks) => {
     const last = rounds.find(({ task_id }) => task_id === task.id)
     const round = isCurrent(last) ? last : undefined
     if (round?.decision === 'approve') continue
-    if (!leads.has(id)) leads.set(id, await idleLead(view, id))
-    const detail = whyLeft(leads.get(id), round?.requested_at ?? task.status_changed_at)
+    if (!leads.has(id)) leads.set(id, await leaderOf(view, id))
+    const lead = leads.get(id)
+    const detail = whyLeft(lead, round?.requested_at ?? task.status_changed_at)
     if (detail) told.set(task.id, { attention: 'human', detail })
+    else if (lead?.epic.supervisor_id) told.set(task.id, { attention: 'reviewer', detail: null })
   }
   return told
 }
 
 interface Lead {
   epic: EpicRow
+  /** Neither at work, nor in a window of its own. */
+  idle: boolean
   /** Somebody stopped it, or took its last job away. */
   stopped: boolean
   /** When it was last started. */
   begun: number | undefined
 }
 
-/** Undefined when it is at work, or when the epic is led from a window of its own. */
-async function idleLead(view: Tx, epicId: string): Promise<Lead | undefined> {
+async function leaderOf(view: Tx, epicId: string): Promise<Lead | undefined> {
   const epic = await epicStore(view).find(epicId)
   const lead = epic?.lead_task_id ? await taskStore(view).find(epic.lead_task_id) : undefined
-  if (!epic || !lead) return undefined
-  const supervisor = lead.assignee_id ? await agentStore(view).agent(lead.assignee_id) : undefined
-  const [job] = await jobStore(view).latest([lead.id])
-  if (isAtWork(job)) return undefined
-  return { epic, stopped: supervisor?.desired !== 'running' || job?.state === 'cancelled', begun: job?.created_at }
+  if (!epic) return undefined
+  const supervisor = lead?.assignee_id ? await agentStore(view).agent(lead.assignee_id) : undefined
+  const [job] = lead ? await jobStore(view).latest([lead.id]) : []
+  const idle = lead !== undefined && !isAtWork(job)
+  return { epic, idle, stopped: supervisor?.desired !== 'running' || job?.state === 'cancelled', begun: job?.created_at }
 }
 
 /** As the reconciler decides whom it starts. */
 function whyLeft(lead: Lead | undefined, handedInAt: number): string | undefined {
-  if (!lead) return undefined
+  if (!lead?.idle) return undefined
   if (lead.epic.state !== 'IN_PROGRESS')
     return `${epicHandle(lead.epic)} is not in progress: its supervisor is not started. Decide about it.`
   if (lead.stopped) return 'Its supervisor was stopped: decide about it, or start that again.'

@@ -3,7 +3,7 @@ import { refuse } from '../../kernel/error.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { callFor, HUMAN, sendLetter } from '../agent/index.ts'
 import { EpicId } from '../ids.ts'
-import { insertPr, type PrRow, prStore, prUrl } from '../review/index.ts'
+import { openEpicPr, type PrRow, prOfEpic, prUrl } from '../pr/index.ts'
 import { Body, handleOf, type TaskRow, Title, taskStore } from '../task/index.ts'
 import { epicHandle, requireEpic, saveEpic } from './rules.ts'
 import { type EpicState, EpicStateName } from './schema.ts'
@@ -37,7 +37,7 @@ export const finish = defineTool({
   async run(ctx, { epic_id, title, description }, { address }) {
     const own = ctx.principal.role === 'supervisor' ? ctx.principal.scope.epic : undefined
     const epic = await requireEpic(ctx.tx, epic_id ?? own)
-    const known = await prStore(ctx.tx).ofEpic(epic.id)
+    const known = await prOfEpic(ctx.tx, epic.id)
     const answer = (pr: PrRow, message: string) => {
       return { epic_id: epic.id, pr_id: pr.id, pr_number: pr.number, pr_url: prUrl(pr, address), state: 'REVIEW' as const, message }
     }
@@ -61,30 +61,19 @@ export const finish = defineTool({
         next_tool: 'epic_get',
         next_arguments: { epic_id: epicHandle(epic) },
       })
-    const pr = await finalPr(ctx, { ...epic, repo_id: epic.repo_id }, known, {
-      title: title ?? `[Epic] ${epic.title}`,
-      description: description ?? epic.description,
-    })
+    const pr = await openEpicPr(
+      ctx,
+      { ...epic, repo_id: epic.repo_id },
+      {
+        title: title ?? `[Epic] ${epic.title}`,
+        description: description ?? epic.description,
+      },
+    )
     await saveEpic(ctx, epic, { state: 'REVIEW' })
     await askTheHuman(ctx, epic, prUrl(pr, address), { tasks: tasks.length, closed })
     return answer(pr, 'Epic PR created successfully. Human review requested.')
   },
 })
-
-async function finalPr(
-  ctx: RunContext,
-  epic: EpicRow & { repo_id: string },
-  known: PrRow | undefined,
-  said: { title: string; description: string },
-): Promise<PrRow> {
-  if (known) {
-    const changes = { ...said, state: 'OPEN' as const, updated_at: ctx.now }
-    await prStore(ctx.tx).update(known.id, changes)
-    return { ...known, ...changes }
-  }
-  const { repo_id, project_id, branch: head, base_branch: base } = epic
-  return insertPr(ctx, { ...said, repo_id, project_id, task_id: null, epic_id: epic.id, head, base, created_by: ctx.principal.id })
-}
 
 /** What was closed is not on the branch: whoever merges it must not believe so. */
 async function askTheHuman(ctx: RunContext, epic: EpicRow, url: string, done: { tasks: number; closed: TaskRow[] }): Promise<void> {
@@ -99,18 +88,6 @@ async function askTheHuman(ctx: RunContext, epic: EpicRow, url: string, done: { 
   ].join('\n\n')
   const about = { project_id: epic.project_id, epic_id: epic.id, task_id: null }
   await sendLetter(ctx, { from: ctx.principal.id, to: HUMAN, subject: `Epic ready: ${epic.title}`, body, importance: 'high', about })
-}
-
-/** With the end of an epic its pull request ends too. */
-export async function closePr(ctx: RunContext, epic: EpicRow): Promise<void> {
-  const pr = await prStore(ctx.tx).ofEpic(epic.id)
-  if (pr?.state !== 'OPEN') return
-  const merged = epic.state === 'COMPLETED'
-  await prStore(ctx.tx).update(pr.id, {
-    state: merged ? 'MERGED' : 'CLOSED',
-    merged_at: merged ? ctx.now : null,
-    updated_at: ctx.now,
-  })
 }
 
 function named(all: string[]): string {

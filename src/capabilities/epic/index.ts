@@ -4,7 +4,7 @@ import { answer } from '../../kernel/point.ts'
 import { wake as wakeAt } from '../mail/index.ts'
 import { belongings } from '../project/index.ts'
 import { attention, taskEpic } from '../task/index.ts'
-import { epicAttention, leftAttention } from './attention.ts'
+import { epicAttention, handedInAttention } from './attention.ts'
 import { finish } from './finish.ts'
 import { migrations } from './migrations.ts'
 import { watcher } from './reactor.ts'
@@ -24,7 +24,7 @@ export const epic = defineCapability({
   effects: [wake],
   reactors: [watcher],
   answers: [
-    answer(attention, leftAttention, 'supervisor'),
+    answer(attention, handedInAttention, 'supervisor'),
     answer(attention, epicAttention, 'staffing'),
     answer(taskEpic, epicFacts),
     answer(belongings, epicsOf, 'epics'),

@@ -3,9 +3,9 @@ import { Refusal } from '../../kernel/error.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { type AgentRow, agentStore, callFor, HUMAN, sendLetter } from '../agent/index.ts'
 import { takeTurn } from '../handle.ts'
-import { beginWork, jobStore, runStore, sentBack } from '../job/index.ts'
-import { isCurrent } from '../merge/index.ts'
-import { reviewStore } from '../review/index.ts'
+import { beginWork, isAtWork, jobStore, sentBack } from '../job/index.ts'
+import { isCurrent, reviewStore } from '../review/index.ts'
+import { runStore } from '../run/index.ts'
 import { handleOf, isOpen, type TaskRow, taskStore } from '../task/index.ts'
 import { leadOf } from './lead.ts'
 import { aboutEpic, epicHandle, launchOf } from './rules.ts'
@@ -147,10 +147,6 @@ async function reasonsOf(ctx: RunContext, { tasks, jobs }: Seen): Promise<Reason
     reasons.push({ at, what: 'All its tasks are done.' })
   }
   return reasons
-}
-
-export function isAtWork(job: Pick<Job, 'state'> | undefined): boolean {
-  return job?.state === 'queued' || job?.state === 'running'
 }
 
 function news(epic: EpicRow, reasons: Reason[]): string {

@@ -2,7 +2,7 @@ import { type Refusal, refuse } from '../../kernel/error.ts'
 import type { Principal } from '../../kernel/policy.ts'
 import type { Tx } from '../../kernel/storage.ts'
 import type { Reading, RunContext } from '../../kernel/tool.ts'
-import { prStore } from '../review/index.ts'
+import { lastMergedInto } from '../pr/index.ts'
 import type { EpicFacts } from '../task/index.ts'
 import { type EpicState, epicMoved } from './schema.ts'
 import { type EpicRow, epicStore } from './store.ts'
@@ -92,6 +92,6 @@ export async function epicFacts({ view: tx }: Reading, id: string): Promise<Epic
   if (!epic) return undefined
   const { project_id, repo_id, branch, base_branch, supervisor_id } = epic
   const open = epic.state === 'PLANNING' || epic.state === 'IN_PROGRESS'
-  const branch_from = (await prStore(tx).lastMerged(epic.id)) ?? base_branch
+  const branch_from = (await lastMergedInto(tx, epic.id)) ?? base_branch
   return { id: epic.id, handle: epicHandle(epic), project_id, repo_id, branch, base_branch, branch_from, open, supervisor_id }
 }

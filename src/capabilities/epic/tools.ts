@@ -7,11 +7,11 @@ import { defineTool, type LookContext, type RunContext } from '../../kernel/tool
 import { agentStore, bindToEpic } from '../agent/index.ts'
 import { nextNumber } from '../handle.ts'
 import { AgentId, EpicId, ProjectId, RepoId } from '../ids.ts'
+import { endEpicPr } from '../pr/index.ts'
 import { programFor } from '../programs.ts'
 import { type Belonging, currentProject, gone, noProject, type Owner, projectStore } from '../project/index.ts'
 import { Description, summaries, TaskSummary, Title, taskStore } from '../task/index.ts'
 import { nameOf } from '../work/index.ts'
-import { closePr } from './finish.ts'
 import { endLead, endTasks, withLead } from './lead.ts'
 import { notMerged } from './merged.ts'
 import { aboutEpic, checkMove, epicHandle, isOver, launchOf, requireEpic, saveEpic } from './rules.ts'
@@ -190,7 +190,7 @@ export const update = defineTool({
 })
 
 async function endEpic(ctx: RunContext, epic: EpicRow): Promise<void> {
-  await closePr(ctx, epic)
+  await endEpicPr(ctx, epic.id, epic.state === 'COMPLETED')
   await endTasks(ctx, epic)
 }
 

@@ -2,44 +2,26 @@ import { Refusal } from '../../kernel/error.ts'
 import { iso } from '../../kernel/schema.ts'
 import type { RunContext } from '../../kernel/tool.ts'
 import { agentStore, createAgent, wantAgent } from '../agent/index.ts'
-import { takeTurn } from '../handle.ts'
 import { defaultProgram, unnamedProgram } from '../programs.ts'
+import { admitNow, allowance, allowanceOf, askToStop, beginRun, leftOf, type RunRow, runStore, type Waiting } from '../run/index.ts'
 import { giveTo, isDuty, type TaskRow, taskStore, transition } from '../task/index.ts'
 import { planWork } from '../work/index.ts'
-import { approvalsFor } from './approvals.ts'
-import { type Allowance, allowance, allowanceOf, leftOf } from './budget.ts'
-import { launchRun } from './effects.ts'
-import { admitNow } from './reports.ts'
-import { aboutJob, askToStop, isSaid, type JobArguments, jobHandle, putBack } from './rules.ts'
+import { aboutJob, isSaid, JOB, type JobArguments, jobHandle, putBack } from './rules.ts'
 import { type JobState, jobCancelling, jobEnded, jobQueued, jobStarted } from './schema.ts'
-import { type JobRow, jobStore, type RunRow, runStore } from './store.ts'
+import { type JobRow, jobStore } from './store.ts'
 
-const LOOKED_AT = 500
-
-/**
- * Begins what may begin now: by priority, then first come, first served. A project without a free place does not hold up
- * the others. Nobody at work is ever put out for it. Two at once would each see the last place free. Returns when the next one's time comes.
- */
-export async function admit(ctx: RunContext): Promise<number | undefined> {
-  await takeTurn(ctx.tx, 'admission')
-  const inOneProject = ctx.setting<number>('runs.max_per_project')
-  const living = await runStore(ctx.tx).living()
-  let free = ctx.setting<number>('runs.max_per_host') - [...living.values()].reduce((sum, n) => sum + n, 0)
-  let later: number | undefined
-  for (const job of await jobStore(ctx.tx).inLine(LOOKED_AT)) {
-    if (free <= 0) return undefined
-    const inProject = living.get(job.project_id) ?? 0
-    if (job.not_before > ctx.now) later = Math.min(later ?? job.not_before, job.not_before)
-    if (job.not_before > ctx.now || inProject >= inOneProject) continue
-    if (!(await begin(ctx, job))) continue
-    living.set(job.project_id, inProject + 1)
-    free--
-  }
-  return later
+export async function jobsInLine({ tx }: RunContext, limit: number): Promise<Waiting[]> {
+  return (await jobStore(tx).inLine(limit)).map(({ id, project_id, priority, created_at, not_before }) => ({
+    owner: { kind: JOB, id },
+    project_id,
+    priority,
+    created_at,
+    not_before,
+  }))
 }
 
 /** False when it cannot begin, now or ever. */
-async function begin(ctx: RunContext, { id }: JobRow): Promise<boolean> {
+export async function begin(ctx: RunContext, id: string): Promise<boolean> {
   const job = await jobStore(ctx.tx).held(id)
   if (job?.state !== 'queued') return false
   const task = await taskStore(ctx.tx).find(job.task_id)
@@ -47,7 +29,7 @@ async function begin(ctx: RunContext, { id }: JobRow): Promise<boolean> {
   const given = JSON.parse(job.arguments) as JobArguments
   const checks = job.action === 'run_checks'
   if (!checks && task.status === 'REVIEW') return over(ctx, job, 'cancelled', null, 'The task waits for review.')
-  const own = leftOf(allowanceOf(given.limits), await runStore(ctx.tx).ofJob(job.id), ctx.now)
+  const own = leftOf(allowanceOf(given.limits), await runStore(ctx.tx).ofOwner(JOB, job.id), ctx.now)
   if (Object.values(own).some((left) => left <= 0)) return fail(ctx, job, 'BUDGET_EXHAUSTED', 'Its lives have used what this job may use.')
   const allowed = checks ? {} : await allowance(ctx, { task: task.id, project: task.project_id }, own)
   if (allowed instanceof Refusal) return fail(ctx, job, allowed.body.code, allowed.body.message)
@@ -61,9 +43,20 @@ async function begin(ctx: RunContext, { id }: JobRow): Promise<boolean> {
   const agent = checks ? null : await workerFor(ctx, task, last)
   // A life may have found that there is no such session.
   const session = (job.run_id ? last?.session : given.session) ?? null
-  const run = newRun(ctx, job, given, { agent, harness, allowed, session })
-  await runStore(ctx.tx).insert(run)
-  ctx.enqueue(launchRun({ run_id: run.id }, { queue: run.id }))
+  const { approvals, ...options } = given.options ?? {}
+  const run = await beginRun(ctx, {
+    owner: { kind: JOB, id: job.id },
+    task_id: job.task_id,
+    project_id: job.project_id,
+    agent_id: agent,
+    harness,
+    model: given.model ?? null,
+    options,
+    approvals,
+    allowed,
+    session,
+    life: job.lives + 1,
+  })
   const started = {
     state: 'running',
     run_id: run.id,
@@ -105,62 +98,6 @@ async function workerFor(ctx: RunContext, task: TaskRow, last: RunRow | undefine
   if (agent.desired === 'stopped') await wantAgent(ctx, agent.id, 'running')
   if (task.assignee_id !== agent.id) await giveTo(ctx, task, agent)
   return agent.id
-}
-
-function newRun(
-  ctx: RunContext,
-  job: JobRow,
-  given: JobArguments,
-  { agent, harness, allowed, session }: { agent: string | null; harness: string; allowed: Allowance; session: string | null },
-): RunRow {
-  const { approvals, ...options } = given.options ?? {}
-  return {
-    id: ctx.id('run'),
-    job_id: job.id,
-    task_id: job.task_id,
-    project_id: job.project_id,
-    agent_id: agent,
-    token_id: null,
-    kind: agent === null ? 'checks' : 'agent',
-    harness,
-    options: JSON.stringify(options),
-    model: given.model ?? null,
-    approvals: approvalsFor(ctx, harness, approvals),
-    session,
-    host: null,
-    state: 'starting',
-    life: job.lives + 1,
-    pid: null,
-    process_started: null,
-    boot: null,
-    spool_offset: 0,
-    step: 0,
-    harness_state: '{}',
-    inputs: 0,
-    limits: JSON.stringify(allowed),
-    turns: 0,
-    input_tokens: 0,
-    output_tokens: 0,
-    cached_tokens: 0,
-    cost_micros: 0,
-    estimated: 0,
-    open_calls: 0,
-    paused: 0,
-    heard_at: ctx.now,
-    stop_asked: null,
-    reported: 0,
-    failure: null,
-    resets_at: null,
-    ok: null,
-    exit_reason: null,
-    exit_code: null,
-    exit_signal: null,
-    exit_detail: null,
-    fingerprint: null,
-    created_at: ctx.now,
-    started_at: null,
-    ended_at: null,
-  }
 }
 
 /** The end of a job. Always false, so that a job that could not begin is said in one line. */

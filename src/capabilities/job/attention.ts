@@ -2,10 +2,12 @@ import { now } from '../../kernel/clock.ts'
 import { iso } from '../../kernel/schema.ts'
 import type { Reading } from '../../kernel/tool.ts'
 import { approvalHandle, inOneLine, pendingOf } from '../approval/index.ts'
-import { type AttentionSource, handleOf, type Step, type TaskRow } from '../task/index.ts'
+import type { Step } from '../need/index.ts'
+import { runStore } from '../run/index.ts'
+import { type AttentionSource, handleOf, type TaskRow } from '../task/index.ts'
 import { jobHandle } from './rules.ts'
 import type { ActionName } from './schema.ts'
-import { jobStore, runStore } from './store.ts'
+import { jobStore } from './store.ts'
 
 /** A step that takes long is no stall: only silence between two steps is. */
 const STALLED_AFTER_MS = 15 * 60_000
@@ -38,7 +40,7 @@ export const jobAttention: AttentionSource = async ({ view }, tasks) => {
       if (question) {
         const detail = `It asks for permission (${approvalHandle(question)}): ${inOneLine(question)}`
         const steps = [{ tool: 'approval_get', arguments: { approval_id: approvalHandle(question) } }]
-        told.set(job.task_id, { attention: 'human', detail, steps })
+        told.set(job.task_id, { attention: 'human', detail, steps, asks: true })
         continue
       }
       // Its last turn ends in this way too when it is being stopped.

@@ -2,23 +2,24 @@ import type { EffectContext } from '../../kernel/effect.ts'
 import type { Place } from '../../ports/git.ts'
 import { agentStore } from '../agent/index.ts'
 import { projectStore } from '../project/index.ts'
-import { reviewStore } from '../review/index.ts'
+import { type RunRow, runStore } from '../run/index.ts'
 import { portsOf } from '../setup/index.ts'
 import { epicOf, handleOf, type TaskRow, taskStore } from '../task/index.ts'
 import { workOf } from '../work/index.ts'
 import { brief } from './brief.ts'
-import type { JobArguments } from './rules.ts'
-import { jobStore, type RunRow, runStore } from './store.ts'
+import { handIns } from './handed-in.ts'
+import { type JobArguments, taskOf } from './rules.ts'
+import { jobStore } from './store.ts'
 
 const HOUSE_RULES = ['AGENTS.md', 'CLAUDE.md', 'CONTRIBUTING.md']
 const MOST_NOTES = 50
 
 /** Everything that the agent of this run is told, as it is at its start. */
 export async function briefFor(ctx: EffectContext, run: RunRow, place: Place): Promise<string> {
-  const job = await jobStore(ctx.view).find(run.job_id)
+  const job = await jobStore(ctx.view).find(run.owner_id)
   if (!job) throw new Error(`the run ${run.id} has no job`)
-  const [before] = (await runStore(ctx.view).ofTask(run.task_id, run.id, 1)).filter((earlier) => earlier.kind === 'agent')
-  return briefOn(ctx, run, place, {
+  const [before] = (await runStore(ctx.view).ofTask(taskOf(run), run.id, 1)).filter((earlier) => earlier.kind === 'agent')
+  return briefOn(ctx, { ...run, task_id: taskOf(run) }, place, {
     before: before && (before.failure ?? before.exit_detail ?? before.exit_reason ?? 'it is not known how.'),
     message: (JSON.parse(job.arguments) as JobArguments).message,
   })
@@ -27,7 +28,7 @@ export async function briefFor(ctx: EffectContext, run: RunRow, place: Place): P
 /** The same for whoever is put to work on a task. */
 export async function briefOn(
   ctx: EffectContext,
-  { id, task_id, agent_id }: Pick<RunRow, 'id' | 'task_id' | 'agent_id'>,
+  { id, task_id, agent_id }: { id: string; task_id: string; agent_id: string | null },
   place: Place,
   more: Pick<Parameters<typeof brief>[0], 'before' | 'message'>,
 ): Promise<string> {
@@ -59,9 +60,9 @@ export async function briefOn(
 }
 
 /** What the agent of the task was started to review. */
-async function reviewedOn({ view }: EffectContext, { id, reviews_task_id }: TaskRow) {
-  const reviewed = reviews_task_id ? await taskStore(view).find(reviews_task_id) : undefined
-  const round = reviewed && (await reviewStore(view).ofReviewer(id))
+async function reviewedOn(ctx: EffectContext, { id, reviews_task_id }: TaskRow) {
+  const reviewed = reviews_task_id ? await taskStore(ctx.view).find(reviews_task_id) : undefined
+  const round = reviewed && (await ctx.ask(handIns, reviewed.id)).find(({ reviewer_task_id }) => reviewer_task_id === id)
   return round && { handle: handleOf(reviewed), round: round.round }
 }
 

@@ -1,101 +1,50 @@
 import { z } from 'zod'
 import { defineCapability, JSON_TEXT, setting } from '../../kernel/capability.ts'
 import { answer } from '../../kernel/point.ts'
-import { APPROVALS } from '../../ports/harness.ts'
 import { agentFacts } from '../agent/index.ts'
-import { attention, chatter, whereabouts } from '../task/index.ts'
+import { inLine, messageArrived, ofOwner, quotaWaits, runBegins, runEnds, runMessages, runPauses, runPlace } from '../run/index.ts'
+import { attention, taskSteps, whereabouts } from '../task/index.ts'
 import { inUse } from '../work/index.ts'
+import { begin, jobsInLine } from './admission.ts'
 import { aboutAgents, startAgent, stopAgent } from './agents.ts'
-import { APPROVAL_LINE } from './approvals.ts'
 import { jobAttention, livingRun } from './attention.ts'
-import { getBudget, setBudget } from './budget.ts'
-import { forgetRun, launchRun, lingered, settleRun, stopRun } from './effects.ts'
-import { follower } from './follow.ts'
+import { lingered, settleRun } from './effects.ts'
 import { migrations } from './migrations.ts'
-import { admitNow, ended, lingeredOn, prepared, progressed, reported, sent, settled, started, taskOver, unheard } from './reports.ts'
-import {
-  ACTIONS,
-  budgetSet,
-  JOB_STATES,
-  jobCancelling,
-  jobEnded,
-  jobPaused,
-  jobQueued,
-  jobStarted,
-  jobSubmitted,
-  RUN_STATES,
-  RunView,
-  runEnded,
-  runInput,
-  runProgressed,
-  runStarted,
-  runStopping,
-} from './schema.ts'
-import { jobStore, runStore } from './store.ts'
+import { placeOfRun } from './place.ts'
+import { messagesOf, watcher } from './reactor.ts'
+import { heard, lingeredOn, reported, settled, taskOver, tellPaused, toSettle, unheard } from './reports.ts'
+import { JOB } from './rules.ts'
+import { ACTIONS, JOB_STATES, jobCancelling, jobEnded, jobPaused, jobQueued, jobStarted, jobSubmitted } from './schema.ts'
+import { toStart } from './steps.ts'
+import { jobStore } from './store.ts'
 import { actions, submit } from './submit.ts'
-import { cancel, events, get, list, runs, wait } from './tools.ts'
-import { getUsage } from './usage.ts'
-
-const Places = z.int().min(1).max(1_000)
+import { cancel, events, get, list, wait } from './tools.ts'
 
 export const job = defineCapability({
   name: 'job',
-  tools: [
-    actions,
-    submit,
-    get,
-    list,
-    wait,
-    events,
-    cancel,
-    runs,
-    getBudget,
-    setBudget,
-    getUsage,
-    startAgent,
-    stopAgent,
-    prepared,
-    started,
-    progressed,
-    sent,
-    unheard,
-    ended,
-    settled,
-    reported,
-    lingeredOn,
-    admitNow,
-    taskOver,
-  ],
+  tools: [actions, submit, get, list, wait, events, cancel, startAgent, stopAgent, unheard, settled, reported, lingeredOn, taskOver],
   migrations,
   values: {
     jobs: { state: JOB_STATES, action: ACTIONS, arguments: JSON_TEXT },
-    runs: { state: RUN_STATES, kind: RunView.shape.kind.options, approvals: APPROVALS, limits: JSON_TEXT, options: JSON_TEXT },
   },
-  events: [
-    jobSubmitted,
-    jobStarted,
-    jobQueued,
-    jobCancelling,
-    jobPaused,
-    jobEnded,
-    runStarted,
-    runProgressed,
-    runInput,
-    runStopping,
-    runEnded,
-    budgetSet,
-  ],
-  effects: [launchRun, stopRun, lingered, settleRun, forgetRun],
-  reactors: [follower],
+  events: [jobSubmitted, jobStarted, jobQueued, jobCancelling, jobPaused, jobEnded],
+  effects: [lingered, settleRun],
+  reactors: [watcher],
   answers: [
     answer(agentFacts, aboutAgents),
     answer(attention, jobAttention, 'agent'),
+    answer(taskSteps, toStart, 'agent'),
     answer(inUse, livingRun),
-    answer(chatter, async () => [runProgressed]),
+    answer(inLine, jobsInLine),
+    answer(runBegins, async (ctx, { owner }) => (owner.kind === JOB ? begin(ctx, owner.id) : undefined)),
+    answer(runPlace, ofOwner(JOB, placeOfRun)),
+    answer(runMessages, ofOwner(JOB, messagesOf)),
+    answer(messageArrived, heard),
+    answer(runPauses, ofOwner(JOB, tellPaused)),
+    answer(runEnds, ofOwner(JOB, toSettle)),
+    answer(quotaWaits, ({ view }, now) => jobStore(view).waitingForQuota(now)),
   ],
   settings: {
-    'runs.max_per_host': setting(Places, 8, 'How many agents run on one machine at a time; others wait in line'),
-    'runs.max_per_project': setting(Places, 8, 'How many agents run in one project at a time'),
     'runs.max_lives': setting(z.int().min(1).max(100), 4, 'How often an agent that dies is started in all, before its job has failed'),
     'runs.back_off_seconds': setting(
       z.number().min(0).max(3_600),
@@ -107,17 +56,7 @@ export const job = defineCapability({
       '',
       'Which agent program is started where nobody says which; empty: the only one that is installed and logged in',
     ),
-    'runs.approvals': setting(
-      z
-        .array(z.string().regex(APPROVAL_LINE, 'each is like claude=ask: a harness, or * for all others, and then allow, ask or deny'))
-        .max(100),
-      [],
-      'What becomes of what an agent asks permission for, as claude=ask: by harness, or * for all others; allow without asking (also when it is not named), ask a person, or deny',
-    ),
     'runs.linger_seconds': setting(z.number().min(0).max(3_600), 30, 'How long an agent that asked for review has to end by itself'),
-    'runs.quota_retry_minutes': setting(z.number().min(0.01).max(10_080), 30, 'When to go on after a quota whose end is not known'),
-    'runs.quota_least_seconds': setting(z.number().min(0).max(86_400), 60, 'How long to wait at the least after a quota was reached'),
-    'runs.keep_days': setting(z.number().min(0).max(3_650), 7, 'How long the raw output of a run is kept on disk; its transcript stays'),
     'runs.wait_max_seconds': setting(z.int().min(1).max(86_400), 900, 'The longest that job_wait waits, over several calls'),
   },
   things: [
@@ -128,13 +67,6 @@ export const job = defineCapability({
         return row && { id: row.id, within: await whereabouts(tx, row) }
       },
     },
-    {
-      kind: 'run',
-      async find(tx, ref) {
-        const row = await runStore(tx).find(ref)
-        return row && { id: row.id, within: await whereabouts(tx, row) }
-      },
-    },
   ],
   resources: [{ uri: 'signalbox://job/{id}', name: 'job', description: 'One job, by id or handle', tool: 'job_get', argument: 'job_id' }],
 })
@@ -142,8 +74,9 @@ export const job = defineCapability({
 export { cancelJob } from './admission.ts'
 export { livingRun } from './attention.ts'
 export { briefOn } from './brief-for.ts'
-export { type Presence, presenceChanges, presenceOf } from './presence.ts'
+export { type HandIn, handIn, handInNews, handIns, inReview } from './handed-in.ts'
+export { type Presence, presenceOf } from './presence.ts'
 export { letEnd, sentBack } from './rules.ts'
-export { jobEnded, OPEN_STATES, runStarted } from './schema.ts'
-export { jobStore, runStore } from './store.ts'
+export { isAtWork, jobEnded, OPEN_STATES } from './schema.ts'
+export { jobStore } from './store.ts'
 export { beginWork, tellAgent } from './submit.ts'

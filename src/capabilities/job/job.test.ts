@@ -12,8 +12,9 @@ import { FakeRunner, fakeHarness, harnessesOf } from '../../testing/fakes/runs.t
 import { deferred, lockWaits, until } from '../../testing/signals.ts'
 import { makeStrange } from '../../testing/strange.ts'
 import { takeTurn } from '../handle.ts'
+import { type RunRow, runStore } from '../run/index.ts'
 import { lingered } from './effects.ts'
-import { jobStore, type RunRow, runStore } from './store.ts'
+import { jobStore } from './store.ts'
 
 interface World extends TestApp {
   runner: FakeRunner

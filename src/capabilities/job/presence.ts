@@ -1,8 +1,6 @@
-import { definePoint } from '../../kernel/point.ts'
 import type { Tx } from '../../kernel/storage.ts'
-import type { RunContext } from '../../kernel/tool.ts'
-import { isLiving } from './schema.ts'
-import { jobStore, type RunRow, runStore } from './store.ts'
+import { isLiving, type RunRow, runStore } from '../run/index.ts'
+import { jobStore } from './store.ts'
 
 /**
  * | presence | means                                                        |
@@ -19,12 +17,6 @@ export async function presenceOf(view: Tx, agent: string): Promise<{ presence: P
   const run = await runStore(view).lastOfAgent(agent)
   if (!run) return undefined
   if (isLiving(run)) return { presence: run.state === 'running' ? 'running' : 'coming', run }
-  return { presence: (await jobStore(view).openOf(run.task_id)) ? 'coming' : 'idle', run }
-}
-
-/** What others have to do in the transaction in which an agent begins to run, or has become idle. */
-export const presenceChanges = definePoint.all<(ctx: RunContext, agent: string) => Promise<void>>('job.presence')
-
-export async function presenceChanged(ctx: RunContext, { agent_id }: RunRow): Promise<void> {
-  if (agent_id !== null) await ctx.ask(presenceChanges, agent_id)
+  const open = run.task_id === null ? undefined : await jobStore(view).openOf(run.task_id)
+  return { presence: open ? 'coming' : 'idle', run }
 }

@@ -1,13 +1,11 @@
 import type { z } from 'zod'
 import { type Refusal, refuse } from '../../kernel/error.ts'
-import type { Tx } from '../../kernel/storage.ts'
 import type { RunContext } from '../../kernel/tool.ts'
 import type { Approvals } from '../../ports/harness.ts'
-import { beingMerged, isBeingMerged, reviewsOf } from '../review/index.ts'
+import { type Limits, type RunRow, rememberReported, runStore } from '../run/index.ts'
 import { handleOf, type TaskRow, taskStore, transition } from '../task/index.ts'
-import { lingered, stopRun } from './effects.ts'
-import { type Limits, runStopping } from './schema.ts'
-import { type JobRow, type RunRow, runStore } from './store.ts'
+import { lingered } from './effects.ts'
+import type { JobRow } from './store.ts'
 
 /** As stored: checked when it was submitted. */
 export interface JobArguments {
@@ -25,16 +23,21 @@ export function isSaid({ action }: JobRow): boolean {
   return action === 'message_agent' || action === 'interrupt_agent'
 }
 
+/** As the owner of runs. */
+export const JOB = 'job'
+
+/** Runs of jobs have one. */
+export function taskOf({ id, task_id }: Pick<RunRow, 'id' | 'task_id'>): string {
+  if (task_id === null) throw new Error(`${id} has no task`)
+  return task_id
+}
+
 export function jobHandle(job: { number: number }): string {
   return `J-${job.number}`
 }
 
 export function aboutJob(job: JobRow) {
   return { subject: job.id, project: job.project_id, task: job.task_id }
-}
-
-export function aboutRun(run: RunRow) {
-  return { subject: run.id, project: run.project_id, task: run.task_id }
 }
 
 /** What Signalbox does by itself is for AUTO tasks that are open and wait for nobody. */
@@ -57,39 +60,12 @@ export function notAuto(task: TaskRow): Refusal | undefined {
   )
 }
 
-/** An agent that begins on it would take it out of review, and the round would be lost. */
-export async function isInReview(view: Tx, task: TaskRow): Promise<Refusal | undefined> {
-  if (task.status !== 'REVIEW') return undefined
-  if (isBeingMerged((await reviewsOf(view, task.id)).at(-1))) return beingMerged(task)
-  return refuse('INVALID_TRANSITION', `${handleOf(task)} waits for review.`, {
-    hint: 'Approve it or send it back with review_decide: sent back, its agent goes on with it. To begin anew, give it up with review_abandon first.',
-    next_tool: 'review_decide',
-    next_arguments: { task_id: handleOf(task), decision: 'request_changes', feedback: '…' },
-  })
-}
-
-/** Tells a run to end. What was asked for first holds. */
-export async function askToStop(ctx: RunContext, run: RunRow, why: 'stopped' | 'budget'): Promise<void> {
-  if (run.state === 'ended' || run.stop_asked !== null) return
-  await runStore(ctx.tx).update(run.id, { stop_asked: why })
-  ctx.emit(runStopping(aboutRun(run), { job_id: run.job_id, why }))
-  // Behind its launch: who looks in between finds no process, and leaves the one that comes a moment later.
-  ctx.enqueue(stopRun({ run_id: run.id, why }, { queue: run.id }))
-}
-
 /** Whoever is at work on the task has done all that it had to: it gets a moment to end by itself; then it is ended. Once for each round. */
 export async function letEnd(ctx: RunContext, taskId: string, round = 1): Promise<void> {
   const run = await runStore(ctx.tx).livingOf(taskId)
   if (run?.kind !== 'agent' || run.reported >= round) return
-  await runStore(ctx.tx).update(run.id, { reported: round })
+  await rememberReported(ctx, run, round)
   ctx.enqueue(lingered({ run_id: run.id, round }, { delayMs: ctx.setting<number>('runs.linger_seconds') * 1_000 }))
-}
-
-/** It has used what it may. */
-export async function endFor(ctx: RunContext, run: RunRow, reason: string): Promise<void> {
-  if (run.stop_asked !== null) return
-  await runStore(ctx.tx).update(run.id, { failure: reason })
-  await askToStop(ctx, run, 'budget')
 }
 
 /** What a worker is told that goes on with work which came back from review. */

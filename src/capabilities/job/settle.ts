@@ -1,7 +1,7 @@
 import type { Code } from '../../kernel/error.ts'
 import { iso } from '../../kernel/schema.ts'
 import type { WorkState } from '../../ports/git.ts'
-import type { RunRow } from './store.ts'
+import type { RunRow } from '../run/index.ts'
 
 /** Everything that decides what comes after a run. */
 export interface Ending {

@@ -9,14 +9,28 @@ import { nextNumber } from '../handle.ts'
 import { JobId, RepoId, TaskId } from '../ids.ts'
 import { defaultProgram, programFor, unnamedProgram } from '../programs.ts'
 import { projectStore } from '../project/index.ts'
+import {
+  aboutRun,
+  admit,
+  allowance,
+  allowanceOf,
+  approvalsFor,
+  askToStop,
+  budgetStore,
+  cannotAsk,
+  Limits,
+  type RunRow,
+  runInput,
+  runStore,
+  unmetered,
+} from '../run/index.ts'
 import { handleOf, requireTask, requireUnblocked, type TaskRow } from '../task/index.ts'
 import { planWork, requireRepoThere, workOf } from '../work/index.ts'
-import { admit, cancelJob, over } from './admission.ts'
-import { approvalsFor, cannotAsk } from './approvals.ts'
-import { allowance, allowanceOf, unmetered } from './budget.ts'
-import { aboutJob, aboutRun, askToStop, isInReview, type JobArguments, jobHandle, notAuto } from './rules.ts'
-import { ACTIONS, Action, type ActionName, JobView, jobSubmitted, Limits, runInput } from './schema.ts'
-import { budgetStore, type JobRow, jobStore, type RunRow, runStore } from './store.ts'
+import { cancelJob, over } from './admission.ts'
+import { isInReview } from './handed-in.ts'
+import { aboutJob, type JobArguments, jobHandle, notAuto, taskOf } from './rules.ts'
+import { ACTIONS, Action, type ActionName, JobView, jobSubmitted } from './schema.ts'
+import { type JobRow, jobStore } from './store.ts'
 import { jobView } from './view.ts'
 
 /** All that any harness takes; each refuses what it does not know. */
@@ -157,9 +171,7 @@ export const submit = defineTool({
     if (wrong) return wrong
     if (action === 'message_agent' || action === 'interrupt_agent') return (await hears(ctx, task_id, action)) ?? {}
     const starts = action === 'start_agent'
-    const looked = starts
-      ? ((await isInReview(ctx.view, await requireTask(ctx, task_id))) ?? (await lookAtHarness(ctx, task_id, given)))
-      : {}
+    const looked = starts ? ((await isInReview(ctx, await requireTask(ctx, task_id))) ?? (await lookAtHarness(ctx, task_id, given))) : {}
     if (!(looked instanceof Refusal) && action !== 'stop_agent') await requireRepoThere(ctx, task_id, given.repo_id)
     return looked
   },
@@ -179,7 +191,7 @@ type Begin = (ctx: RunContext, task: TaskRow, job: JobRow) => Promise<Refusal | 
 
 const BEGIN: Record<ActionName, Begin> = {
   async start_agent(ctx, task, job) {
-    const notNow = (await isBusy(ctx, task)) ?? (await isInReview(ctx.tx, task))
+    const notNow = (await isBusy(ctx, task)) ?? (await isInReview(ctx, task))
     if (notNow) return notNow
     const given = JSON.parse(job.arguments) as JobArguments
     const harness = given.harness ?? defaultProgram(ctx)
@@ -189,7 +201,7 @@ const BEGIN: Record<ActionName, Begin> = {
   },
 
   async resume_agent(ctx, task, job) {
-    const notNow = (await isBusy(ctx, task)) ?? (await isInReview(ctx.tx, task))
+    const notNow = (await isBusy(ctx, task)) ?? (await isInReview(ctx, task))
     if (notNow) return notNow
     const last = (await runStore(ctx.tx).ofTask(task.id, undefined, 50)).find((run) => run.kind === 'agent')
     if (!last) {
@@ -199,7 +211,7 @@ const BEGIN: Record<ActionName, Begin> = {
       })
     }
     if (task.status === 'BACKLOG') await requireUnblocked(ctx, task)
-    const before = JSON.parse((await jobStore(ctx.tx).find(last.job_id))?.arguments ?? '{}') as JobArguments
+    const before = JSON.parse((await jobStore(ctx.tx).find(last.owner_id))?.arguments ?? '{}') as JobArguments
     const given = JSON.parse(job.arguments) as JobArguments
     const session = last.session ?? undefined
     return queue(ctx, task, {
@@ -244,7 +256,7 @@ const BEGIN: Record<ActionName, Begin> = {
 
 /** What Signalbox itself has to say to an agent that runs, in the way of message_agent. */
 export async function tellAgent(ctx: RunContext, run: RunRow, message: string): Promise<void> {
-  const task = await requireTask(ctx, run.task_id)
+  const task = await requireTask(ctx, taskOf(run))
   await deliver(ctx, newJob(ctx, task, 'message_agent', { message }, await nextNumber(ctx.tx, 'job')), run)
 }
 
@@ -318,7 +330,7 @@ function newJob(ctx: RunContext, task: TaskRow, action: ActionName, given: objec
 /** What to do instead depends on where the task is; to start an agent in order to stop it helps nobody. */
 async function nobodyThere(ctx: RunContext, task: TaskRow, wanted: 'stop' | 'tell'): Promise<Refusal> {
   const said = `No agent works on ${handleOf(task)}.`
-  const { hint, next_tool, next_arguments } = (await isInReview(ctx.tx, task))?.body ?? {}
+  const { hint, next_tool, next_arguments } = (await isInReview(ctx, task))?.body ?? {}
   if (next_tool) return refuse('INVALID_AGENT_STATE', said, { hint, next_tool, next_arguments })
   if (wanted === 'stop') return refuse('INVALID_AGENT_STATE', said, { hint: 'There is nothing to stop.' })
   return refuse('INVALID_AGENT_STATE', said, {

@@ -3,12 +3,13 @@ import { refuse } from '../../kernel/error.ts'
 import { CursorText, EventView, eventView, PageSize, PageToken, TimeoutSeconds } from '../../kernel/schema.ts'
 import { defineTool } from '../../kernel/tool.ts'
 import { JobId, ProjectId, TaskId } from '../ids.ts'
+import { RUN_EVENTS, RunView, runStore, runView } from '../run/index.ts'
 import { watchUntil } from '../until.ts'
 import { cancelJob } from './admission.ts'
-import { jobHandle } from './rules.ts'
-import { JOB_STATES, JobView, jobEnded, jobStarted, OPEN_STATES, RunView } from './schema.ts'
-import { jobStore, runStore } from './store.ts'
-import { jobView, requireJob, runView } from './view.ts'
+import { JOB, jobHandle } from './rules.ts'
+import { JOB_STATES, JobView, jobEnded, jobStarted, OPEN_STATES } from './schema.ts'
+import { jobStore } from './store.ts'
+import { jobView, requireJob } from './view.ts'
 
 export const get = defineTool({
   name: 'job_get',
@@ -21,7 +22,7 @@ export const get = defineTool({
   profile: 'viewer',
   async look(ctx, input) {
     const job = await requireJob(ctx.view, input.job_id)
-    const runs = await runStore(ctx.view).ofJob(job.id)
+    const runs = await runStore(ctx.view).ofOwner(JOB, job.id)
     return { job: await jobView(ctx.view, job, ctx.now), runs: runs.map((run) => runView(ctx, run)) }
   },
 })
@@ -47,21 +48,6 @@ export const list = defineTool({
     const jobs = []
     for (const row of rows) jobs.push(await jobView(ctx.view, row, ctx.now))
     return { jobs, next: rows.length === input.limit ? String(rows.at(-1)?.number) : null }
-  },
-})
-
-export const runs = defineTool({
-  name: 'run_list',
-  title: 'List runs',
-  description: 'The lives of the agents of a task, newest first: what each used, and how it ended.',
-  input: z.strictObject({ task_id: TaskId, limit: PageSize, before: PageToken.optional() }),
-  output: z.strictObject({ runs: z.array(RunView), next: z.string().nullable() }),
-  example: { task_id: 'T-1' },
-  impact: 'read',
-  profile: 'viewer',
-  async look(ctx, input) {
-    const rows = await runStore(ctx.view).ofTask(input.task_id, input.before, input.limit)
-    return { runs: rows.map((run) => runView(ctx, run)), next: rows.length === input.limit ? (rows.at(-1)?.id ?? null) : null }
   },
 })
 
@@ -123,7 +109,7 @@ export const events = defineTool({
   async look(ctx, input) {
     const end = await ctx.cursor()
     const job = await requireJob(ctx.view, input.job_id)
-    const page = await ctx.tail(input.cursor, { task: job.task_id, types: ['job.*', 'run.*'] }, input.limit)
+    const page = await ctx.tail(input.cursor, { task: job.task_id, types: ['job.*', ...RUN_EVENTS.map(({ type }) => type)] }, input.limit)
     const own = page.filter((event) => event.subject === job.id || event.data.job_id === job.id)
     const more = page.length === input.limit
     return { events: own.map(eventView), cursor: more ? (page.at(-1)?.cursor ?? end) : end, more }

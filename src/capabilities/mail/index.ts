@@ -2,8 +2,10 @@ import { z } from 'zod'
 import { defineCapability, setting } from '../../kernel/capability.ts'
 import { answer } from '../../kernel/point.ts'
 import { IMPORTANCES, letters } from '../agent/index.ts'
-import { presenceChanges } from '../job/index.ts'
+import { needs } from '../need/index.ts'
+import { presenceChanges } from '../run/index.ts'
 import { migrations } from './migrations.ts'
+import { unreadLetters } from './needs.ts'
 import { giveNotice, notice, postWebhook, presenceChanged, runCommand } from './notice.ts'
 import { mailAcked, mailRead, mailSent } from './schema.ts'
 import { storeLetter } from './send.ts'
@@ -28,7 +30,11 @@ export const mail = defineCapability({
   values: { letters: { importance: IMPORTANCES } },
   events: [mailSent, mailRead, mailAcked],
   effects: [giveNotice, runCommand, postWebhook],
-  answers: [answer(presenceChanges, presenceChanged), answer(letters, async (ctx, letter) => void (await storeLetter(ctx, letter)))],
+  answers: [
+    answer(presenceChanges, presenceChanged),
+    answer(needs, unreadLetters),
+    answer(letters, async (ctx, letter) => void (await storeLetter(ctx, letter))),
+  ],
   settings: {
     'mail.per_minute': setting(Letters, 60, 'Letters a minute that one token may send in the long run'),
     'mail.burst': setting(Letters, 30, 'Letters that one token may send at once after a pause'),

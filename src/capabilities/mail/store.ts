@@ -123,6 +123,9 @@ const READS = statement((db: Db, { id }: { id: string }) =>
   db.selectFrom('agents as a').select('a.id').where('a.id', '=', id).where(hasSomethingToDo),
 )
 
+const unreadOf = (addresses: string[], project: string | undefined) => (eb: ExpressionBuilder<Tables, 'letters'>) =>
+  eb.and([eb('to_id', 'in', addresses), eb('read_at', 'is', null), ...(project ? [eb('project_id', '=', project)] : [])])
+
 /** Sorts behind every id. */
 const END = '~'
 
@@ -140,6 +143,28 @@ export function mailStore(tx: Tx) {
       const found: LetterRow[] = []
       for (const address of addresses) found.push(...(await PAGES[which].all(tx, { address, before: before ?? END, limit })))
       return found.sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, limit)
+    },
+
+    /** Oldest first. */
+    unreadFrom: (addresses: string[], project: string | undefined, { since, id }: { since: number; id: string }, limit: number) =>
+      addresses.length
+        ? db
+            .selectFrom('letters')
+            .selectAll()
+            .where(unreadOf(addresses, project))
+            .where((eb) => eb.or([eb('created_at', '>', since), eb.and([eb('created_at', '=', since), eb('id', '>', id)])]))
+            .orderBy('created_at')
+            .orderBy('id')
+            .limit(limit)
+            .execute()
+        : Promise.resolve([]),
+    countUnread: async (addresses: string[], project: string | undefined) => {
+      if (!addresses.length) return 0
+      const counted = db
+        .selectFrom('letters')
+        .select((eb) => eb.fn.countAll().as('n'))
+        .where(unreadOf(addresses, project))
+      return Number((await counted.executeTakeFirstOrThrow()).n)
     },
 
     unread: async (addresses: string[]) => {

@@ -1,30 +1,14 @@
-import type { Tx } from '../../kernel/storage.ts'
-import { reviewStore } from '../review/index.ts'
-import { type AttentionSource, epicOf } from '../task/index.ts'
-import { stateOf } from './queue.ts'
-import { isCurrent } from './rules.ts'
+import type { AttentionSource } from '../task/index.ts'
 import { mergeStore } from './store.ts'
 
-/** Of work that was handed in: who decides about it, or that it is being merged, or why not. */
-export const reviewAttention: AttentionSource = async (ctx, tasks) => {
-  const { view } = ctx
+/** Of work in a line: that it is being merged, or why nothing lands there. */
+export const lineAttention: AttentionSource = async ({ view }, tasks) => {
   const told: Awaited<ReturnType<AttentionSource>> = new Map()
-  const handedIn = tasks.filter(({ status, lead }) => status === 'REVIEW' && !lead)
-  const rounds = await reviewStore(view).latest(handedIn.map(({ id }) => id))
-  for (const task of handedIn) {
-    const last = rounds.find(({ task_id }) => task_id === task.id)
-    const round = isCurrent(last) ? last : undefined
-    const state = stateOf(round)
-    if (state === 'merging') told.set(task.id, await merging(view, task.id))
-    else if (state === 'stuck') told.set(task.id, { attention: 'human', detail: `It was approved, but not merged: ${round?.reason}` })
-    else if ((await epicOf(ctx, task))?.supervisor_id) told.set(task.id, { attention: 'reviewer', detail: null })
+  const store = mergeStore(view)
+  const approved = tasks.filter(({ status }) => status === 'REVIEW').map(({ id }) => id)
+  for (const { task_id, repo_id, target } of await store.openOf(approved)) {
+    const held = (await store.line(repo_id, target))?.held
+    told.set(task_id, held ? { attention: 'human', detail: held } : { attention: 'merge', detail: null })
   }
   return told
-}
-
-async function merging(view: Tx, task: string) {
-  const store = mergeStore(view)
-  const merge = await store.lastOf(task)
-  const held = merge && (await store.line(merge.repo_id, merge.target))?.held
-  return held ? { attention: 'human' as const, detail: held } : { attention: 'merge' as const, detail: null }
 }

@@ -4,9 +4,8 @@ import { text } from '../../kernel/schema.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { takeTurn } from '../handle.ts'
 import { MergeId, TaskId } from '../ids.ts'
-import { reviewStore } from '../review/index.ts'
 import { about, handleOf, requireTask, type TaskRow } from '../task/index.ts'
-import { checkMayDecide } from './rules.ts'
+import { mayDecide, mergeMoves } from './points.ts'
 import { mergeWithdrawn } from './schema.ts'
 import { isOpen, type MergeRow, mergeStore } from './store.ts'
 
@@ -26,7 +25,7 @@ export const cancel = defineTool({
     const merge = task_id ? await store.lastOf(task_id) : await store.find(merge_id as string)
     if (!merge) return refuse('RESOURCE_NOT_FOUND', 'That was never in a merge line.', { next_tool: 'merge_status', next_arguments: {} })
     const task = await requireTask(ctx, merge.task_id)
-    const denied = checkMayDecide(ctx.principal, task, await reviewStore(ctx.tx).find(merge.review_id))
+    const denied = await ctx.ask(mayDecide, task, merge)
     if (denied) return denied
     const handle = handleOf(task)
     if (!(await withdraw(ctx, task, reason)))
@@ -53,9 +52,10 @@ export async function withdraw(ctx: RunContext, task: TaskRow, reason: string): 
   if (!merge) return undefined
   const ended = { state: 'withdrawn', reason, began_at: merge.began_at ?? ctx.now, ended_at: ctx.now } as const
   await mergeStore(ctx.tx).update(merge.id, ended)
-  await reviewStore(ctx.tx).update(merge.review_id, { outcome: 'failed', reason })
+  const withdrawn = { ...merge, ...ended }
+  await ctx.ask(mergeMoves, { merge: withdrawn, task })
   ctx.emit(mergeWithdrawn({ ...about(task), subject: merge.id }, { handle: handleOf(task), into: merge.target, reason }))
-  return { ...merge, ...ended }
+  return withdrawn
 }
 
 /** What is to be merged, and is over by then. */

@@ -4,7 +4,6 @@ import { defineEffect, type EffectContext } from '../../kernel/effect.ts'
 import type { TypedTool } from '../../kernel/tool.ts'
 import { type Build, GitRefusal, type LineOf, type MergeMethod } from '../../ports/git.ts'
 import { type Belonging, confirming, listed, projectStore, proposalAt, type RepoRow, repoView, stillProposed } from '../project/index.ts'
-import { reviewStore } from '../review/index.ts'
 import { committedCopies, environmentOf, lineHolder } from '../setup/index.ts'
 import { handleOf, taskStore } from '../task/index.ts'
 import { Elsewhere, madeElsewhere, workOf } from '../work/index.ts'
@@ -301,10 +300,9 @@ class Passage {
     const { view } = this.#ctx
     const merge = await mergeStore(view).find(this.#merge.id)
     const task = await taskStore(view).find(this.#merge.task_id)
-    const review = await reviewStore(view).find(this.#merge.review_id)
-    if (!merge || !isOpen(merge) || !task || !review || task.status !== 'REVIEW' || task.deleted_at !== null) return undefined
-    const message = `${handleOf(task)} ${task.title}\n\n${review.summary}`
-    const said = { message, trailers: { 'Signalbox-Task': task.id, 'Signalbox-Review': review.id } }
+    if (!merge || !isOpen(merge) || !task || task.status !== 'REVIEW' || task.deleted_at !== null) return undefined
+    const message = [`${handleOf(task)} ${task.title}`, merge.summary].filter(Boolean).join('\n\n')
+    const said = { message, trailers: { 'Signalbox-Task': task.id, 'Signalbox-Review': merge.review_id } }
     const repo = await projectStore(view).repo(this.#repo.id)
     return { merge, said, checks: repo?.checks ?? null, setup: repo?.setup ?? null }
   }

@@ -2,20 +2,17 @@ import { z } from 'zod'
 import { defineCapability, JSON_TEXT, setting } from '../../kernel/capability.ts'
 import { answer } from '../../kernel/point.ts'
 import { BASE_STRATEGIES, MERGE_METHODS } from '../../ports/git.ts'
+import { needs } from '../need/index.ts'
 import { belongings } from '../project/index.ts'
 import { attention, taskEnds, whereabouts } from '../task/index.ts'
-import { handedIn, lineBegins, lineHead } from '../work/index.ts'
-import { reviewAttention } from './attention.ts'
+import { lineBegins, lineHead } from '../work/index.ts'
+import { lineAttention } from './attention.ts'
 import { cancel, withdrawEnded } from './cancel.ts'
-import { decide, submit } from './decide.ts'
 import { dropCheckouts, followLine, linesOfRepo, workOffLine } from './effects.ts'
 import { retry, status } from './line.ts'
 import { migrations } from './migrations.ts'
-import { createPr } from './pr-create.ts'
-import { queue } from './queue.ts'
-import { rebased, rebaseOntoLine, rebaseWork } from './rebase.ts'
+import { linesToMend } from './needs.ts'
 import { built, conflict, follows, hold, landed, red, stuck, withdrawn } from './reports.ts'
-import { handedInOf } from './rules.ts'
 import {
   lineFollowed,
   lineFreed,
@@ -28,47 +25,21 @@ import {
   mergeRed,
   mergeStuck,
   mergeWithdrawn,
-  reviewDecided,
-  reviewRebased,
 } from './schema.ts'
 import { beginLine, foreign, lineHeadOf, passed, stands } from './stands.ts'
 import { MERGE_STATES, mergeStore } from './store.ts'
 import { syncRepo } from './sync.ts'
 
-/** What becomes of work that was handed in: decisions about it, and the line in which it is merged. */
+/** The line in which approved work is merged, and the branches that follow it. It knows no rounds and no pull requests. */
 export const merge = defineCapability({
   name: 'merge',
-  tools: [
-    queue,
-    decide,
-    submit,
-    createPr,
-    status,
-    retry,
-    cancel,
-    syncRepo,
-    rebaseWork,
-    built,
-    passed,
-    landed,
-    conflict,
-    red,
-    stuck,
-    withdrawn,
-    hold,
-    stands,
-    foreign,
-    follows,
-    rebased,
-  ],
+  tools: [status, retry, cancel, syncRepo, built, passed, landed, conflict, red, stuck, withdrawn, hold, stands, foreign, follows],
   migrations,
   values: {
     merges: { state: MERGE_STATES, strategy: BASE_STRATEGIES, files: JSON_TEXT },
     lines: { strategy: BASE_STRATEGIES },
   },
   events: [
-    reviewDecided,
-    reviewRebased,
     mergeQueued,
     mergeChecking,
     mergeLanded,
@@ -81,12 +52,12 @@ export const merge = defineCapability({
     lineMoved,
     lineFollowed,
   ],
-  effects: [workOffLine, followLine, dropCheckouts, rebaseOntoLine],
+  effects: [workOffLine, followLine, dropCheckouts],
   answers: [
-    answer(attention, reviewAttention, 'line'),
+    answer(attention, lineAttention, 'line'),
+    answer(needs, linesToMend),
     answer(taskEnds, withdrawEnded),
     answer(belongings, linesOfRepo, 'lines'),
-    answer(handedIn, handedInOf),
     answer(lineHead, lineHeadOf),
     answer(lineBegins, beginLine),
   ],
@@ -110,6 +81,9 @@ export const merge = defineCapability({
 })
 
 export { withdraw } from './cancel.ts'
-export { toDecide } from './decide.ts'
-export { back, checkMayDecide, isCurrent, isReviewerOf } from './rules.ts'
-export { mergeStuck, mergeWithdrawn, reviewDecided } from './schema.ts'
+export { enterLine, followed } from './line.ts'
+export { isOutdated, type MovedMerge, mayDecide, mergeMoves, overtaken } from './points.ts'
+export { ENDS, lineHeld, mergeLanded, mergeStuck, mergeWithdrawn } from './schema.ts'
+export { lineHeadOf, lineNow } from './stands.ts'
+export { MERGE_STATES, type MergeRow, mergeStore } from './store.ts'
+export { lineRef, placesOf, printed } from './words.ts'

@@ -79,6 +79,15 @@ describe('what lands', () => {
     expect(await at.app.owner.refused('merge_retry', again)).toMatchObject({ code: 'CONFLICT', message: expect.stringContaining('landed') })
   })
 
+  test('[ML8] [ML15] is tried again and taken out by those who decide, and by no other agent', async () => {
+    const at = await ground()
+    const work = await at.handedIn('red.txt')
+    expect(await at.approve(work)).toMatchObject({ status: 'red' })
+    const orchestrator = await at.app.agent('orchestrator')
+    for (const tool of ['merge_retry', 'merge_cancel'] as const)
+      expect(await orchestrator.refused(tool, { task_id: work.task.id })).toMatchObject({ code: 'PERMISSION_DENIED' })
+  })
+
   test('[ML8] says whether it may be tried again: not when its worker has handed in since, nor when its task is closed', async () => {
     const at = await ground()
     const work = await at.handedIn('red.txt')
@@ -135,18 +144,6 @@ describe('what lands', () => {
     await until(async () => (await at.line()).waiting.length === 0)
     expect(at.runner.checks).toBe(6)
     expect((await at.line()).ended[0]).toMatchObject({ state: 'red' })
-  })
-
-  test('[V7] is what was handed in: what was committed later is approved only by name', async () => {
-    const at = await ground()
-    const work = await at.handedIn('one.txt')
-    const head = at.commit(work.path, 'late.txt', 'nobody has read it')
-    const approve = { task_id: work.task.id, decision: 'approve' }
-    expect(await at.app.owner.refused('review_decide', approve)).toMatchObject({ code: 'CONFLICT', details: { commit: head } })
-    expect(await at.app.owner.refused('merge_submit', { task_id: work.task.id })).toMatchObject({ code: 'CONFLICT' })
-    expect(await at.app.owner.refused('review_decide', { ...approve, commit: 'f'.repeat(12) })).toMatchObject({ code: 'CONFLICT' })
-    expect(await at.app.owner.call('review_decide', { ...approve, commit: head.slice(0, 12) })).toMatchObject({ status: 'merged' })
-    expect(at.files('main')).toEqual(['a.txt', 'late.txt', 'one.txt'])
   })
 })
 

@@ -2,19 +2,19 @@ import { z } from 'zod'
 import { type Refusal, refuse } from '../../kernel/error.ts'
 import { iso, isoOrNull, text } from '../../kernel/schema.ts'
 import type { Tx } from '../../kernel/storage.ts'
-import { defineTool, type RunContext } from '../../kernel/tool.ts'
+import { defineTool, type Reading, type RunContext } from '../../kernel/tool.ts'
 import { fromJson } from '../../kernel/unreadable.ts'
 import { nextNumber } from '../handle.ts'
 import { MergeId, RepoId, TaskId } from '../ids.ts'
 import { currentProject, projectStore } from '../project/index.ts'
-import { reviewStore } from '../review/index.ts'
 import { about, epicOf, handleOf, requireTask, type TaskRow, taskStore, transition } from '../task/index.ts'
 import type { WorkRow } from '../work/index.ts'
 import { queueOf, workOffLine } from './effects.ts'
 import { inOrder } from './order.ts'
-import { checkMayDecide } from './rules.ts'
+import { isOutdated, mayDecide, mergeMoves } from './points.ts'
 import { LineView, lineFreed, type MergeView, mergeQueued } from './schema.ts'
 import { isOpen, type LineRow, type MergeRow, mergeStore } from './store.ts'
+import { behindWords } from './words.ts'
 
 const MOST_ENDED = 20
 
@@ -23,7 +23,7 @@ export async function enterLine(
   ctx: RunContext,
   task: TaskRow,
   work: WorkRow,
-  approved: Pick<MergeRow, 'review_id' | 'head_commit'>,
+  approved: Pick<MergeRow, 'review_id' | 'head_commit' | 'summary'>,
 ): Promise<MergeRow> {
   const epic = await epicOf(ctx, task)
   const { repo_id, project_id, base_branch, strategy } = work
@@ -59,6 +59,15 @@ export async function enterLine(
   return row
 }
 
+/** Whether the branch itself has what landed, and what to do when it does not. */
+export async function followed(
+  tx: Tx,
+  { repo_id, target }: Pick<LineRow, 'repo_id' | 'target'>,
+): Promise<{ behind: number; words: string }> {
+  const [line, repo] = [await mergeStore(tx).line(repo_id, target), await projectStore(tx).repo(repo_id)]
+  return { behind: line?.behind ?? 0, words: line ? behindWords(line, repo?.handle ?? repo_id) : '' }
+}
+
 function setOff(ctx: RunContext, { repo_id, target }: Pick<LineRow, 'repo_id' | 'target'>): void {
   ctx.enqueue(workOffLine({ repo_id, target }, { queue: queueOf(repo_id, target) }))
 }
@@ -87,7 +96,7 @@ export const status = defineTool({
     const lines = await store.lines(project, of?.repo_id ?? repo_id)
     const wanted = of?.target ?? target
     const shown = lines.filter((line) => wanted === undefined || line.target === wanted)
-    const views = await Promise.all(shown.map((line) => lineView(ctx.view, line)))
+    const views = await Promise.all(shown.map((line) => lineView(ctx, line)))
     return { lines: views.filter(wasUsed), cursor }
   },
 })
@@ -122,7 +131,7 @@ export const retry = defineTool({
     if (!merge) return refuse('RESOURCE_NOT_FOUND', 'That was never in a merge line.', { next_tool: 'merge_status', next_arguments: {} })
     const refused = await again(ctx, merge)
     if (refused) return refused
-    return { lines: [await lineView(ctx.tx, (await store.line(merge.repo_id, merge.target)) as LineRow)] }
+    return { lines: [await lineView(ctx, (await store.line(merge.repo_id, merge.target)) as LineRow)] }
   },
 })
 
@@ -138,35 +147,35 @@ async function free(ctx: RunContext, line: LineRow | undefined, target: string, 
   await mergeStore(ctx.tx).saveLine({ ...freed, updated_at: ctx.now })
   ctx.emit(lineFreed({ subject: repo_id, project: project_id }, { repo_id, target }))
   setOff(ctx, line)
-  return { lines: [await lineView(ctx.tx, freed)] }
+  return { lines: [await lineView(ctx, freed)] }
 }
 
 /** The same commit once more: nobody has looked at another one. */
 async function again(ctx: RunContext, merge: MergeRow): Promise<Refusal | undefined> {
   const task = await requireTask(ctx, merge.task_id)
-  const review = await reviewStore(ctx.tx).find(merge.review_id)
-  const denied = checkMayDecide(ctx.principal, task, review)
+  const denied = await ctx.ask(mayDecide, task, merge)
   if (denied) return denied
-  if (!(await isLatest(ctx.tx, merge)) || !RETRIED.includes(merge.state))
+  if (!(await isLatest(ctx, merge)) || !RETRIED.includes(merge.state))
     return refuse('CONFLICT', `${handleOf(task)} cannot be retried: ${WHY[merge.state] ?? 'it was handed in again since'}.`, {
       next_tool: isOpen(merge) ? 'merge_cancel' : 'merge_status',
       next_arguments: { task_id: handleOf(task) },
     })
   if (!mayMove(task)) return refuse('INVALID_TRANSITION', `${handleOf(task)} is ${task.status}: there is nothing to merge.`)
   if (task.status === 'IN_PROGRESS') await transition(ctx, task, 'REVIEW', 'Its merge is tried again')
-  await reviewStore(ctx.tx).update(merge.review_id, { outcome: null, reason: null })
   const waiting = { state: 'waiting', reason: null, log: null, built: null, built_on: null, began_at: null, ended_at: null } as const
   const number = await nextNumber(ctx.tx, 'merge')
-  await mergeStore(ctx.tx).update(merge.id, { ...waiting, number, passed_over: 0, submitted_at: ctx.now, submitted_by: ctx.principal.id })
+  const next = { ...waiting, number, passed_over: 0, submitted_at: ctx.now, submitted_by: ctx.principal.id }
+  await mergeStore(ctx.tx).update(merge.id, next)
+  await ctx.ask(mergeMoves, { merge: { ...merge, ...next }, task })
   ctx.emit(mergeQueued({ ...about(task), subject: merge.id }, { handle: handleOf(task), into: merge.target }))
   setOff(ctx, merge)
   return undefined
 }
 
 /** What its worker has handed in since is another commit. */
-async function isLatest(tx: Tx, { id, task_id, review_id }: MergeRow): Promise<boolean> {
-  const last = await mergeStore(tx).lastOf(task_id)
-  return last?.id === id && (await reviewStore(tx).latest([task_id]))[0]?.id === review_id
+async function isLatest(ctx: Reading, merge: MergeRow): Promise<boolean> {
+  const last = await mergeStore(ctx.view).lastOf(merge.task_id)
+  return last?.id === merge.id && !(await ctx.ask(isOutdated, merge))
 }
 
 function mayMove({ status, deleted_at }: TaskRow): boolean {
@@ -186,21 +195,21 @@ function wasUsed({ waiting, ended, held, behind }: z.output<typeof LineView>): b
   return waiting.length > 0 || ended.length > 0 || held !== null || behind > 0
 }
 
-async function lineView(tx: Tx, line: LineRow): Promise<z.output<typeof LineView>> {
-  const store = mergeStore(tx)
+async function lineView(ctx: Reading, line: LineRow): Promise<z.output<typeof LineView>> {
+  const store = mergeStore(ctx.view)
   const { repo_id, target } = line
   const [waiting, ended] = [inOrder(await store.inLine(repo_id, target)), await store.ended(repo_id, target, MOST_ENDED)]
   const { project_id: _, updated_at: __, made_from: ___, strategy: ____, green_by: _____, landing: ______, ...shown } = line
   return {
     ...shown,
-    repo: (await projectStore(tx).repo(repo_id))?.handle ?? repo_id,
-    waiting: await Promise.all(waiting.map((merge, i) => mergeView(tx, merge, i + 1))),
-    ended: await Promise.all(ended.map((merge) => mergeView(tx, merge, null))),
+    repo: (await projectStore(ctx.view).repo(repo_id))?.handle ?? repo_id,
+    waiting: await Promise.all(waiting.map((merge, i) => mergeView(ctx, merge, i + 1))),
+    ended: await Promise.all(ended.map((merge) => mergeView(ctx, merge, null))),
   }
 }
 
-async function mergeView(tx: Tx, merge: MergeRow, position: number | null): Promise<z.output<typeof MergeView>> {
-  const task = await taskStore(tx).find(merge.task_id)
+async function mergeView(ctx: Reading, merge: MergeRow, position: number | null): Promise<z.output<typeof MergeView>> {
+  const task = await taskStore(ctx.view).find(merge.task_id)
   if (!task) throw new Error(`merge ${merge.id} has no task`)
   const { id, task_id, review_id, target, state, head_commit, built, built_on, reason, files, log, submitted_by } = merge
   return {
@@ -216,7 +225,7 @@ async function mergeView(tx: Tx, merge: MergeRow, position: number | null): Prom
     commit: built,
     on: built_on,
     reason,
-    can_retry: RETRIED.includes(state) && mayMove(task) && (await isLatest(tx, merge)),
+    can_retry: RETRIED.includes(state) && mayMove(task) && (await isLatest(ctx, merge)),
     files: fromJson<string[]>(files),
     log,
     submitted_by,

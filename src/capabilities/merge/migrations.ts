@@ -28,4 +28,12 @@ export const migrations: Migration[] = [
     name: 'known-strategies',
     up: ({ known }) => ['merges', 'lines'].flatMap((table) => known(table, 'strategy', ['remote', 'local_if_ahead', 'local'])),
   },
+  {
+    name: 'merge-summary',
+    up: ({ text }) => [
+      `ALTER TABLE merges ADD COLUMN summary ${text}`,
+      // What is in a line goes on with what its worker said of it.
+      'UPDATE merges SET summary = (SELECT reviews.summary FROM reviews WHERE reviews.id = merges.review_id)',
+    ],
+  },
 ]

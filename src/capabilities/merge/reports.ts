@@ -3,14 +3,13 @@ import { refuse } from '../../kernel/error.ts'
 import { defineTool, type RunContext } from '../../kernel/tool.ts'
 import { sendLetter } from '../agent/index.ts'
 import { takeTurn } from '../handle.ts'
-import { projectStore } from '../project/index.ts'
-import { prMerged, prStore, reviewStore } from '../review/index.ts'
-import { about, handleOf, isDuty, type Status, type TaskRow, taskStore, transition } from '../task/index.ts'
+import { followedTo } from '../project/index.ts'
+import { about, handleOf, type TaskRow, taskStore, transition } from '../task/index.ts'
 import { withdraw } from './cancel.ts'
-import { back } from './rules.ts'
+import { type MovedMerge, mergeMoves, overtaken } from './points.ts'
 import { lineFollowed, lineHeld, mergeChecking, mergeConflicted, mergeLanded, mergeRed, mergeStuck } from './schema.ts'
 import { type MergeRow, type MergeState, mergeStore, OPEN_STATES } from './store.ts'
-import { named } from './words.ts'
+import { placesOf, printed } from './words.ts'
 
 /** What the effect tells of a merge. Each is one transaction, and says the same when it is said again. */
 const internal = { impact: 'write', profile: 'maintainer', internal: true, output: z.strictObject({}) } as const
@@ -53,13 +52,11 @@ export const landed = defineTool({
     const reason = moved ? null : `There was nothing to merge: ${merge.target} has all of it already.`
     // Of what was all there already, no commit is its own.
     const own = moved ? commit : null
-    await end(ctx, merge, { state: 'landed', built: own, reason })
+    const over = await end(ctx, merge, task, { state: 'landed', built: own, reason }, commit)
     const line = { head, landing: null, ...(checked === null ? {} : { green: commit, green_by: checked }), behind, behind_reason }
     await mergeStore(ctx.tx).saveLine({ ...lineOf(merge), ...line, updated_at: ctx.now })
-    await reviewStore(ctx.tx).update(merge.review_id, { outcome: 'merged', merge_commit: own, reason })
-    await mergePr(ctx, task, commit)
     if (task.status !== 'DONE' && task.deleted_at === null) await transition(ctx, task, 'DONE', null)
-    const rebase_requests = moved ? await askToRebase(ctx, merge, task) : 0
+    const rebase_requests = moved ? await ctx.ask(overtaken, over) : 0
     ctx.emit(mergeLanded(...aboutMerge(merge, task, { commit, rebase_requests })))
     return {}
   },
@@ -74,13 +71,7 @@ export const conflict = defineTool({
   async run(ctx, { merge_id, files }) {
     const { merge, task } = await open(ctx, merge_id)
     if (!merge) return {}
-    const { target } = merge
-    const places = named(files) || 'everything: they have no history in common'
-    const reason = `Conflicts in ${places}`
-    const body = `It was approved, but ${target} has changed the same places meanwhile: ${places}. Merge ${shownAs(target)} into your branch, resolve these files, commit, and ask for review again.`
-    await end(ctx, merge, { state: 'conflict', reason, files: JSON.stringify(files) })
-    await reviewStore(ctx.tx).update(merge.review_id, { outcome: 'conflict', reason })
-    await back(ctx, task, { from: 'system', subject: `Conflict: ${handleOf(task)}`, body })
+    await end(ctx, merge, task, { state: 'conflict', reason: `Conflicts in ${placesOf(files)}`, files: JSON.stringify(files) })
     ctx.emit(mergeConflicted(...aboutMerge(merge, task, { files })))
     return {}
   },
@@ -95,11 +86,7 @@ export const red = defineTool({
   async run(ctx, { merge_id, reason, log }) {
     const { merge, task } = await open(ctx, merge_id)
     if (!merge) return {}
-    const { target } = merge
-    const body = `It was approved, but merged with ${target} the checks fail. ${reason} Merge ${shownAs(target)} into your branch, mend it, commit, and ask for review again. The end of what they printed:\n\n\`\`\`\n${log.slice(-LOG_IN_LETTER)}\n\`\`\``
-    await end(ctx, merge, { state: 'red', reason, log })
-    await reviewStore(ctx.tx).update(merge.review_id, { outcome: 'red', reason })
-    await back(ctx, task, { from: 'system', subject: `Checks failed: ${handleOf(task)}`, body })
+    await end(ctx, merge, task, { state: 'red', reason, log })
     ctx.emit(mergeRed(...aboutMerge(merge, task, { reason })))
     return {}
   },
@@ -114,8 +101,7 @@ export const stuck = defineTool({
   async run(ctx, { merge_id, reason }) {
     const { merge, task } = await open(ctx, merge_id)
     if (!merge) return {}
-    await end(ctx, merge, { state: 'stuck', reason })
-    await reviewStore(ctx.tx).update(merge.review_id, { outcome: 'failed', reason })
+    await end(ctx, merge, task, { state: 'stuck', reason })
     ctx.emit(mergeStuck(...aboutMerge(merge, task, { reason })))
     return {}
   },
@@ -147,13 +133,12 @@ export const hold = defineTool({
     await mergeStore(ctx.tx).update(merge.id, { state: 'waiting', built: null, built_on: null, log })
     await mergeStore(ctx.tx).saveLine({ ...lineOf(merge), held: reason, updated_at: ctx.now })
     ctx.emit(lineHeld({ subject: merge.repo_id, project: merge.project_id }, { repo_id: merge.repo_id, target: merge.target, reason }))
-    const printed = log ? `\n\nThe end of what they printed:\n\n\`\`\`\n${log.slice(-LOG_IN_LETTER)}\n\`\`\`` : ''
     const { project_id } = merge
     await sendLetter(ctx, {
       from: 'system',
       to: 'human',
       subject: `Nothing lands on ${merge.target}`,
-      body: `${reason}${printed}`,
+      body: [reason, ...(log ? [printed(log)] : [])].join('\n\n'),
       importance: 'high',
       about: { project_id, epic_id: task.epic_id, task_id: null },
     })
@@ -178,20 +163,11 @@ export const follows = defineTool({
     const line = await mergeStore(ctx.tx).line(repo_id, target)
     if (!line) return {}
     await mergeStore(ctx.tx).saveLine({ ...line, behind, behind_reason: reason, updated_at: ctx.now })
-    await projectStore(ctx.tx).updateRepo(repo_id, { head, synced_at: ctx.now })
+    await followedTo(ctx, repo_id, head)
     ctx.emit(lineFollowed({ subject: repo_id, project: line.project_id }, { repo_id, target, request, behind, reason }))
     return {}
   },
 })
-
-const LOG_IN_LETTER = 4_000
-const MOST_TOLD = 1_000
-const AT_WORK: Status[] = ['IN_PROGRESS', 'REVIEW']
-
-/** Of a branch that a checkout may not have yet. */
-function shownAs(target: string): string {
-  return `refs/signalbox/line/${target}`
-}
 
 /** What was taken out in the moment in which it landed has landed. */
 const LANDS: MergeState[] = [...OPEN_STATES, 'withdrawn']
@@ -209,37 +185,16 @@ async function open(
   return { merge: states.includes(merge.state) ? merge : undefined, task }
 }
 
-async function end(ctx: RunContext, merge: MergeRow, how: Partial<MergeRow>): Promise<void> {
-  await mergeStore(ctx.tx).update(merge.id, { ...how, began_at: merge.began_at ?? ctx.now, ended_at: ctx.now })
+async function end(ctx: RunContext, merge: MergeRow, task: TaskRow, how: Partial<MergeRow>, commit?: string): Promise<MovedMerge> {
+  const ended = { ...how, began_at: merge.began_at ?? ctx.now, ended_at: ctx.now }
+  await mergeStore(ctx.tx).update(merge.id, ended)
+  const over = { merge: { ...merge, ...ended }, task, commit }
+  await ctx.ask(mergeMoves, over)
+  return over
 }
 
 function lineOf({ repo_id, target, project_id, made_from, strategy }: MergeRow) {
   return { repo_id, target, project_id, made_from, strategy }
-}
-
-async function mergePr(ctx: RunContext, task: TaskRow, commit: string): Promise<void> {
-  const pr = await prStore(ctx.tx).ofTask(task.id)
-  if (!pr) return
-  await prStore(ctx.tx).update(pr.id, { state: 'MERGED', merge_commit: commit, merged_at: ctx.now, updated_at: ctx.now })
-  ctx.emit(prMerged({ subject: pr.id, project: pr.project_id, task: pr.task_id }, { number: pr.number, commit }))
-}
-
-/** Those whose pull requests into the same branch are open. What is in the line needs nobody: it is merged with what landed by itself. */
-async function askToRebase(ctx: RunContext, { repo_id, target }: MergeRow, landed: TaskRow): Promise<number> {
-  const filter = { project: landed.project_id, statuses: AT_WORK, exclude: [landed.id] }
-  const others = await taskStore(ctx.tx).list(filter, 'number', undefined, MOST_TOLD)
-  const prs = await prStore(ctx.tx).ofTasks(others.map(({ id }) => id))
-  const pending = new Set(prs.filter((pr) => pr.state === 'OPEN' && pr.repo_id === repo_id && pr.base === target).map((pr) => pr.task_id))
-  for (const { task_id } of await mergeStore(ctx.tx).inLine(repo_id, target)) pending.delete(task_id)
-  let sent = 0
-  for (const task of others) {
-    if (!task.assignee_id || isDuty(task) || !pending.has(task.id)) continue
-    const body = `${handleOf(landed)} (${landed.title}) was merged into ${target}. Your work on ${handleOf(task)} began before that: merge or rebase onto ${shownAs(target)} before you go on, so that nothing of it conflicts.`
-    const where = { project_id: task.project_id, epic_id: task.epic_id, task_id: task.id }
-    await sendLetter(ctx, { from: 'system', to: task.assignee_id, subject: 'Rebase Required', body, about: where })
-    sent++
-  }
-  return sent
 }
 
 function aboutMerge<More extends object>({ id, target }: MergeRow, task: TaskRow, more: More) {

@@ -3,26 +3,9 @@ import { defineEvent } from '../../kernel/event.ts'
 import { Timestamp } from '../../kernel/schema.ts'
 import { MERGE_STATES } from './store.ts'
 
-export const DECISIONS = ['approve', 'request_changes'] as const
-export const Decision = z.enum(DECISIONS)
-
-const Round = z.strictObject({ handle: z.string(), round: z.int() })
 const Merge = z.strictObject({ handle: z.string(), into: z.string() })
 const Line = z.strictObject({ repo_id: z.string(), target: z.string() })
 
-export const reviewDecided = defineEvent('review.decided', Round.extend({ decision: Decision, decided_by: z.string() }))
-export const REBASE_RESULTS = ['rebased', 'even', 'conflict', 'failed'] as const
-export const reviewRebased = defineEvent(
-  'review.rebased',
-  Round.extend({
-    request: z.string(),
-    onto: z.string(),
-    result: z.enum(REBASE_RESULTS),
-    commit: z.string().nullable(),
-    files: z.array(z.string()),
-    reason: z.string().nullable(),
-  }),
-)
 /** Their subject is the merge. */
 export const mergeQueued = defineEvent('merge.queued', Merge)
 export const mergeChecking = defineEvent('merge.checking', Merge.extend({ commit: z.string(), on: z.string() }))
@@ -40,7 +23,6 @@ export const lineFollowed = defineEvent(
   Line.extend({ request: z.string(), behind: z.int(), reason: z.string().nullable() }),
 )
 
-/** Those that tell the end of a merge. */
 /** After any of these a merge is over. */
 export const ENDS = [mergeLanded, mergeConflicted, mergeRed, mergeStuck, mergeWithdrawn]
 

@@ -40,6 +40,8 @@ export interface MergeRow {
   review_id: string
   /** What was approved, and nothing later. */
   head_commit: string
+  /** What the commit says below its title: what its worker said of it. */
+  summary: string | null
   priority: number
   /** How many that came later went before it. */
   passed_over: number
@@ -102,6 +104,16 @@ export function mergeStore(tx: Tx) {
       db.selectFrom('merges').selectAll().where('task_id', '=', task).orderBy('number', 'desc').limit(1).executeTakeFirst(),
     ofReview: (review: string) =>
       db.selectFrom('merges').selectAll().where('review_id', '=', review).orderBy('number', 'desc').limit(1).executeTakeFirst(),
+    /** Those of these tasks that are in a line. */
+    openOf: async (tasks: string[]) =>
+      tasks.length
+        ? db
+            .selectFrom('merges')
+            .selectAll()
+            .where('task_id', 'in', tasks)
+            .where('state', 'in', [...OPEN_STATES])
+            .execute()
+        : [],
     inLine: (repo: string, target: string) => inLine(repo, target).execute(),
     /** Newest first. */
     ended: (repo: string, target: string, limit: number) =>

@@ -3,7 +3,7 @@ import { refuse } from '../../kernel/error.ts'
 import { defineTool, type RunContext, type WatchContext } from '../../kernel/tool.ts'
 import type { RepoFacts } from '../../ports/git.ts'
 import { RepoId } from '../ids.ts'
-import { gone, projectStore, RepoView, repoSynced, repoView } from '../project/index.ts'
+import { gone, projectStore, RepoView, repoView, synced } from '../project/index.ts'
 import { watchUntil } from '../until.ts'
 import { followLine, followQueue } from './effects.ts'
 import { lineFollowed } from './schema.ts'
@@ -36,12 +36,9 @@ export const syncRepo = defineTool({
     return facts?.top === row.path ? facts : gone(row)
   },
   async run(ctx: RunContext, input: z.output<typeof Wanted>, facts?: RepoFacts) {
-    const store = projectStore(ctx.tx)
-    const before = await store.repo(input.repo_id)
+    const before = await projectStore(ctx.tx).repo(input.repo_id)
     if (!before || !facts) return refuse('RESOURCE_NOT_FOUND', 'That repository is gone.')
-    const changed = before.head !== facts.head || before.remote !== facts.remote
-    await store.updateRepo(before.id, { head: facts.head, remote: facts.remote, synced_at: ctx.now })
-    if (changed) ctx.emit(repoSynced({ subject: before.id, project: before.project_id }, { head: facts.head, remote: facts.remote }))
+    const changed = await synced(ctx, before, facts)
     const request = ctx.id('sync')
     const lines = await mergeStore(ctx.tx).lines(undefined, before.id)
     for (const { repo_id, target } of lines) ctx.enqueue(followLine({ repo_id, target, request }, { queue: followQueue(repo_id, target) }))

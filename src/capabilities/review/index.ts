@@ -1,31 +1,89 @@
 import { z } from 'zod'
 import { defineCapability, JSON_TEXT, setting } from '../../kernel/capability.ts'
 import { answer } from '../../kernel/point.ts'
-import type { Tx } from '../../kernel/storage.ts'
-import { taskEnds } from '../task/index.ts'
-import { workPullRequest } from '../work/index.ts'
+import { handIn, handInNews, handIns, inReview } from '../job/index.ts'
+import { isOutdated, mayDecide, mergeMoves } from '../merge/index.ts'
+import { attention, taskSteps } from '../task/index.ts'
+import { handedIn } from '../work/index.ts'
+import { abandonWork } from './abandon.ts'
+import { reviewAttention } from './attention.ts'
+import { decide, submit } from './decide.ts'
+import { deliverFeedback } from './deliver.ts'
+import { feedback as giveFeedback } from './feedback.ts'
+import { sent } from './feedback-sent.ts'
+import { handInFor, handInsOf, whyWaiting } from './hand-ins.ts'
 import { keepHandedIn } from './keep.ts'
 import { migrations } from './migrations.ts'
-import { closePr, getPr, PrView, prClosed, prMerged, prOpened, pullRequestOf } from './pull-requests.ts'
-import { ReviewView, reviewRefused, reviewRequested, reviewTimedOut } from './schema.ts'
-import { DECISIONS, FEEDBACK_PRIORITIES, FEEDBACK_STATES, FEEDBACK_TYPES, prStore, READERS, reviewStore } from './store.ts'
+import { hasNewerRound, mayDecideAbout, outcomeOf } from './outcome.ts'
+import { queue } from './queue.ts'
+import { watcher } from './reactor.ts'
+import { rebased, rebaseOntoLine, rebaseWork } from './rebase.ts'
+import { reconcileReview } from './reconcile.ts'
+import { handedInOf } from './rules.ts'
+import {
+  ReviewView,
+  reviewAbandoned,
+  reviewDecided,
+  reviewerEnded,
+  reviewerStarted,
+  reviewFeedback,
+  reviewRebased,
+  reviewRefused,
+  reviewRequested,
+  reviewTimedOut,
+} from './schema.ts'
+import { toReview } from './steps.ts'
+import { DECISIONS, FEEDBACK_PRIORITIES, FEEDBACK_STATES, FEEDBACK_TYPES, READERS } from './store.ts'
 import { timedOut } from './timeout.ts'
 import { list, request } from './tools.ts'
 
+/** Rounds: handing in work, who reads it, what they say and decide, and the end of what leads nowhere. */
 export const review = defineCapability({
   name: 'review',
-  tools: [request, list, getPr, timedOut],
+  tools: [
+    request,
+    list,
+    queue,
+    decide,
+    submit,
+    giveFeedback,
+    rebaseWork,
+    abandonWork,
+
+    timedOut,
+    rebased,
+    sent,
+    reconcileReview,
+  ],
   migrations,
   values: {
     reviews: { decision: DECISIONS, outcome: ReviewView.shape.outcome.unwrap().options, reader: READERS },
-    pull_requests: { state: PrView.shape.state.options },
     feedbacks: { feedback_type: FEEDBACK_TYPES, priority: FEEDBACK_PRIORITIES, state: FEEDBACK_STATES, actionable_items: JSON_TEXT },
   },
-  events: [reviewRequested, reviewRefused, reviewTimedOut, prOpened, prMerged, prClosed],
-  effects: [keepHandedIn],
+  events: [
+    reviewRequested,
+    reviewRefused,
+    reviewTimedOut,
+    reviewDecided,
+    reviewRebased,
+    reviewFeedback,
+    reviewAbandoned,
+    reviewerStarted,
+    reviewerEnded,
+  ],
+  effects: [keepHandedIn, rebaseOntoLine, deliverFeedback],
+  reactors: [watcher],
   answers: [
-    answer(taskEnds, (ctx, task) => closePr(ctx, task, task.closed_reason ?? 'Its task is gone.')),
-    answer(workPullRequest, pullRequestOf),
+    answer(attention, reviewAttention, 'round'),
+    answer(taskSteps, toReview, 'review'),
+    answer(handedIn, handedInOf),
+    answer(mergeMoves, outcomeOf),
+    answer(mayDecide, mayDecideAbout),
+    answer(isOutdated, hasNewerRound),
+    answer(handIns, handInsOf),
+    answer(handInNews, async () => [reviewRequested]),
+    answer(handIn, handInFor),
+    answer(inReview, whyWaiting),
   ],
   settings: {
     'review.max_iterations': setting(z.int().min(1).max(1_000), 3, 'How many rounds of review a task may have'),
@@ -42,37 +100,11 @@ export const review = defineCapability({
     ),
     'review.model': setting(z.string().max(100), '', 'Which model that program uses; empty: its own'),
   },
-  things: [
-    {
-      kind: 'pr',
-      async find(tx, ref) {
-        const row = await prStore(tx).find(ref)
-        if (!row) return undefined
-        const { id, project_id, task_id, epic_id } = row
-        return { id, within: { project: project_id, ...(task_id ? { task: task_id } : {}), ...(epic_id ? { epic: epic_id } : {}) } }
-      },
-    },
-  ],
 })
 
-/** All rounds of a task, oldest first. */
-export const reviewsOf = (tx: Tx, task: string) => reviewStore(tx).ofTask(task)
-
-export { keepCommit } from './keep.ts'
-export { isAtLimit, tally } from './limit.ts'
-export { closePr, insertPr, openPr, PrView, prMerged, prUrl, prView } from './pull-requests.ts'
-export { type ReviewerFacts, readerProgram, reviewerNews, roundReviewer } from './reviewer.ts'
-export { beingMerged, isBeingMerged } from './rules.ts'
-export { reviewRefused, reviewRequested, reviewTimedOut } from './schema.ts'
-export {
-  FEEDBACK_PRIORITIES,
-  FEEDBACK_STATES,
-  FEEDBACK_TYPES,
-  type FeedbackRow,
-  feedbackStore,
-  type PrRow,
-  prStore,
-  type ReviewRow,
-  reviewStore,
-} from './store.ts'
-export { requestReview, UNDECIDED, uncommitted } from './tools.ts'
+export { approve, headOf, toDecide } from './decide.ts'
+export { isAtLimit } from './limit.ts'
+export { givenUp, roundBegins } from './points.ts'
+export { isCurrent } from './rules.ts'
+export { reviewStore } from './store.ts'
+export { requestReview, uncommitted } from './tools.ts'

@@ -1,6 +1,7 @@
 import { describe, expect, onTestFinished } from 'vitest'
 import { type Caller, openTestApp, type TestApp, test } from '../../testing/app.ts'
 import { FakeGit } from '../../testing/fakes/git.ts'
+import { mergeGround } from '../../testing/merge-ground.ts'
 import { until } from '../../testing/signals.ts'
 import { WorkGround } from '../../testing/work.ts'
 
@@ -54,6 +55,40 @@ describe('handing in work', () => {
 })
 
 describe('a reviewer agent', () => {
+  const asked = { summary: 'done', reviewer_agent: true }
+
+  test('[V30] starts one where the settings name none, and tells of it when it is there', async ({ app }) => {
+    const ground = await new WorkGround(app).prepare()
+    await app.owner.call('setting_update', { key: 'runs.default_harness', value: 'fake' })
+    const work = await ground.begun()
+    const head = ground.commit(work.path, 'b.txt', 'x\n')
+    const { reviewer, branch, review } = await app.owner.call('review_request', asked, { actFor: work.worker })
+    expect(branch).toBe(ground.git(work.path, 'branch', '--show-current'))
+    expect(review).toMatchObject({ round: 1, reader: 'agent' })
+    expect(reviewer).toMatchObject({ agent_id: expect.stringMatching(/^agent_/), state: 'running', reason: null })
+    expect(ground.git(reviewer.worktree_path, 'rev-parse', 'HEAD')).toBe(head)
+    expect((await app.owner.call('task_get', { task_id: reviewer.session_name })).task.id).toBe(reviewer.task_id)
+    const { runs } = await app.owner.call('run_list', { task_id: reviewer.task_id })
+    expect(runs).toMatchObject([{ agent_id: reviewer.agent_id, state: 'running' }])
+  })
+
+  test('[V30] is refused where none could be started, before anything is handed in', async ({ app }) => {
+    const ground = await new WorkGround(app).prepare()
+    await app.owner.call('setting_update', { key: 'runs.default_harness', value: 'nobody' })
+    const work = await ground.begun()
+    ground.commit(work.path, 'b.txt', 'x\n')
+    expect(await app.owner.refused('review_request', asked, { actFor: work.worker })).toMatchObject({
+      code: 'INVALID_INPUT',
+      message: expect.stringContaining('nobody'),
+    })
+    await app.owner.call('setting_update', { key: 'runs.default_harness', value: 'fake' })
+    const bare = await app.task()
+    await app.owner.call('task_move', { task_id: bare.id, status: 'IN_PROGRESS' })
+    expect(await app.owner.refused('review_request', { ...asked, task_id: bare.id })).toMatchObject({ code: 'CONFLICT' })
+    expect(await app.owner.call('review_list', { task_id: work.task.id })).toMatchObject({ reviews: [] })
+    expect((await app.owner.call('task_get', { task_id: work.task.id })).task.status).toBe('IN_PROGRESS')
+  })
+
   test('[V30] that is still queued is told with the path where its worktree will be', async ({ app }) => {
     const ground = await new WorkGround(app).prepare()
     const set = (key: string, value: unknown) => app.owner.call('setting_update', { key, value })
@@ -150,5 +185,19 @@ describe('the rounds of a task', () => {
     expect(await app.owner.call('review_list', { task_id: task.id })).toMatchObject({
       reviews: [{ decision: null }, { decision: 'timed_out' }],
     })
+  })
+})
+
+describe('what is approved', () => {
+  test('[V7] is what was handed in: what was committed later is approved only by name', async () => {
+    const at = await mergeGround()
+    const work = await at.handedIn('one.txt')
+    const head = at.commit(work.path, 'late.txt', 'nobody has read it')
+    const approve = { task_id: work.task.id, decision: 'approve' }
+    expect(await at.app.owner.refused('review_decide', approve)).toMatchObject({ code: 'CONFLICT', details: { commit: head } })
+    expect(await at.app.owner.refused('merge_submit', { task_id: work.task.id })).toMatchObject({ code: 'CONFLICT' })
+    expect(await at.app.owner.refused('review_decide', { ...approve, commit: 'f'.repeat(12) })).toMatchObject({ code: 'CONFLICT' })
+    expect(await at.app.owner.call('review_decide', { ...approve, commit: head.slice(0, 12) })).toMatchObject({ status: 'merged' })
+    expect(at.files('main')).toEqual(['a.txt', 'late.txt', 'one.txt'])
   })
 })

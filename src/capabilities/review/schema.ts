@@ -46,8 +46,42 @@ export const LimitView = z.strictObject({
   suggestions: z.array(z.string()),
 })
 
+/** What somebody can decide; the others come by themselves. */
+export const Decision = z.enum(['approve', 'request_changes'])
+
 const Round = z.strictObject({ handle: z.string(), round: z.int() })
 
 export const reviewRequested = defineEvent('review.requested', Round.extend({ requested_by: z.string() }))
+export const reviewDecided = defineEvent('review.decided', Round.extend({ decision: Decision, decided_by: z.string() }))
 export const reviewRefused = defineEvent('review.refused', Round.extend({ refused: z.int(), requested_by: z.string() }))
 export const reviewTimedOut = defineEvent('review.timed_out', Round.extend({ reason: z.string() }))
+
+export const REBASE_RESULTS = ['rebased', 'even', 'conflict', 'failed'] as const
+export const reviewRebased = defineEvent(
+  'review.rebased',
+  Round.extend({
+    request: z.string(),
+    onto: z.string(),
+    result: z.enum(REBASE_RESULTS),
+    commit: z.string().nullable(),
+    files: z.array(z.string()),
+    reason: z.string().nullable(),
+  }),
+)
+export const reviewFeedback = defineEvent(
+  'review.feedback',
+  Round.extend({
+    feedback_id: z.string(),
+    feedback_type: z.enum(FEEDBACK_TYPES),
+    from: z.string(),
+    to: z.string().nullable(),
+    commit: z.string().nullable(),
+    reason: z.string().nullable(),
+  }),
+)
+export const reviewAbandoned = defineEvent('review.abandoned', Round.extend({ reason: z.string(), by: z.string() }))
+export const reviewerStarted = defineEvent(
+  'reviewer.started',
+  Round.extend({ agent_id: z.string(), reviewer: z.string(), reviewer_task_id: z.string() }),
+)
+export const reviewerEnded = defineEvent('reviewer.ended', Round.extend({ reviewer_task_id: z.string(), reason: z.string() }))

@@ -50,6 +50,24 @@ export interface ReviewRow {
   reader: Reader | null
 }
 
+/** Of a round in which nobody has decided. */
+export const UNDECIDED = {
+  decision: null,
+  decided_by: null,
+  decided_at: null,
+  feedback: null,
+  head_commit: null,
+  outcome: null,
+  merge_commit: null,
+  reason: null,
+  handed_in: null,
+  reviewer_task_id: null,
+  refused: 0,
+  abandoned_at: null,
+  cleaned_at: null,
+  reader: null,
+} as const
+
 export const READERS = ['agent', 'human'] as const
 export type Reader = (typeof READERS)[number]
 
@@ -90,31 +108,10 @@ export interface FeedbackRow {
   sent_at: number | null
 }
 
-export interface PrRow {
-  id: string
-  repo_id: string
-  number: number
-  project_id: string
-  /** Of the work of a task, or of a whole epic. */
-  task_id: string | null
-  epic_id: string | null
-  head: string
-  base: string
-  title: string
-  description: string
-  state: 'OPEN' | 'MERGED' | 'CLOSED'
-  merge_commit: string | null
-  created_by: string
-  created_at: number
-  updated_at: number
-  merged_at: number | null
-}
-
 interface Tables {
   tasks: { id: string; status: string; deleted_at: number | null; reviews_task_id: string | null }
   reviews: ReviewRow
   feedbacks: FeedbackRow
-  pull_requests: PrRow
 }
 
 type Db = Kysely<Tables>
@@ -131,8 +128,6 @@ export function reviewStore(tx: Tx) {
     insert: (row: ReviewRow) => db.insertInto('reviews').values(row).execute(),
     update: (id: string, changes: Partial<ReviewRow>) => db.updateTable('reviews').set(changes).where('id', '=', id).execute(),
     ofTask: (task: string) => db.selectFrom('reviews').selectAll().where('task_id', '=', task).orderBy('round').execute(),
-    /** The round that the reviewer who runs on this task was started for. */
-    ofReviewer: (task: string) => db.selectFrom('reviews').selectAll().where('reviewer_task_id', '=', task).executeTakeFirst(),
     /** Tasks of which something may be to do: open ones, those with a reviewer, and what was given up and not cleaned. */
     unsettled: async () => {
       const open = await db
@@ -185,33 +180,5 @@ export function feedbackStore(tx: Tx) {
       db.selectFrom('feedbacks').selectAll().where('task_id', '=', task).where('state', '=', 'sending').executeTakeFirst(),
     insert: (row: FeedbackRow) => db.insertInto('feedbacks').values(row).execute(),
     update: (id: string, changes: Partial<FeedbackRow>) => db.updateTable('feedbacks').set(changes).where('id', '=', id).execute(),
-  }
-}
-
-export function prStore(tx: Tx) {
-  const db = tables<Tables>(tx)
-  return {
-    find: (id: string) => db.selectFrom('pull_requests').selectAll().where('id', '=', id).executeTakeFirst(),
-    ofTask: (task: string) => db.selectFrom('pull_requests').selectAll().where('task_id', '=', task).executeTakeFirst(),
-    ofTasks: async (tasks: string[]) =>
-      tasks.length ? db.selectFrom('pull_requests').selectAll().where('task_id', 'in', tasks).execute() : [],
-    /** The one to the base branch. */
-    ofEpic: (epic: string) =>
-      db.selectFrom('pull_requests').selectAll().where('epic_id', '=', epic).where('task_id', 'is', null).executeTakeFirst(),
-    /** What was last merged into the branch of an epic. */
-    lastMerged: async (epic: string) => {
-      const row = await db
-        .selectFrom('pull_requests')
-        .select('merge_commit')
-        .where('epic_id', '=', epic)
-        .where('task_id', 'is not', null)
-        .where('merge_commit', 'is not', null)
-        .orderBy('merged_at', 'desc')
-        .limit(1)
-        .executeTakeFirst()
-      return row?.merge_commit ?? undefined
-    },
-    insert: (row: PrRow) => db.insertInto('pull_requests').values(row).execute(),
-    update: (id: string, changes: Partial<PrRow>) => db.updateTable('pull_requests').set(changes).where('id', '=', id).execute(),
   }
 }

@@ -10,10 +10,11 @@ import { about, Body, handleOf, isDuty, requireTask, type TaskRow, transition } 
 import { placeOf, type WorkRow, workOf } from '../work/index.ts'
 import { keepCommit } from './keep.ts'
 import { limitOf, overLimit } from './limit.ts'
-import { openPr } from './pull-requests.ts'
-import { ReviewerView, readerProgram, reviewerThere } from './reviewer.ts'
+import { roundBegins } from './points.ts'
+import { readerProgram } from './reviewer.ts'
+import { ReviewerView, reviewerThere } from './reviewer-view.ts'
 import { type FeedbackView, LimitView, ReviewView, reviewRequested } from './schema.ts'
-import { type FeedbackRow, feedbackStore, type Reader, type ReviewRow, reviewStore } from './store.ts'
+import { type FeedbackRow, feedbackStore, type Reader, type ReviewRow, reviewStore, UNDECIDED } from './store.ts'
 import { timedOut } from './timeout.ts'
 
 const HOUR_MS = 3_600_000
@@ -180,7 +181,7 @@ export async function requestReview(ctx: RunContext, task: TaskRow, handedIn: Ha
   const hours = ctx.setting<number>('review.timeout_hours')
   ctx.later(timedOut, { review_id: review.id, hours }, { delayMs: Math.ceil(hours * HOUR_MS) })
   await transition(ctx, task, 'REVIEW', null)
-  await openPr(ctx, task, { summary: review.summary, by: review.requested_by, title: handedIn.title })
+  await ctx.ask(roundBegins, task, { summary: review.summary, by: review.requested_by, title: handedIn.title })
   ctx.emit(
     reviewRequested(
       { ...about(task), subject: review.id },
@@ -189,24 +190,6 @@ export async function requestReview(ctx: RunContext, task: TaskRow, handedIn: Ha
   )
   return review
 }
-
-/** Of a round in which nobody has decided. */
-export const UNDECIDED = {
-  decision: null,
-  decided_by: null,
-  decided_at: null,
-  feedback: null,
-  head_commit: null,
-  outcome: null,
-  merge_commit: null,
-  reason: null,
-  handed_in: null,
-  reviewer_task_id: null,
-  refused: 0,
-  abandoned_at: null,
-  cleaned_at: null,
-  reader: null,
-} as const
 
 function reviewView(row: ReviewRow, given: FeedbackRow[]): z.output<typeof ReviewView> {
   const { project_id: _, head_commit: __, abandoned_at: ___, cleaned_at: ____, requested_at, decided_at, ...shown } = row

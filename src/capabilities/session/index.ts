@@ -3,7 +3,7 @@ import { answer } from '../../kernel/point.ts'
 import { text } from '../../kernel/schema.ts'
 import type { Reading, RunContext } from '../../kernel/tool.ts'
 import { agentTerminal } from '../agent/index.ts'
-import { attention } from '../task/index.ts'
+import { attention, taskSteps } from '../task/index.ts'
 import { inUse } from '../work/index.ts'
 import { sessionAttention } from './attention.ts'
 import { closeSession, launchSession, promptSession, typeInto } from './effects.ts'
@@ -21,6 +21,7 @@ import {
   sessionPrompted,
   sessionTyped,
 } from './schema.ts'
+import { openTerminal } from './steps.ts'
 import { sessionStore } from './store.ts'
 import { close, exists, open, read, type } from './tools.ts'
 
@@ -32,7 +33,12 @@ export const session = defineCapability({
   events: [sessionOpening, sessionOpened, sessionPrompted, sessionTyped, sessionClosing, sessionClosed],
   effects: [launchSession, promptSession, typeInto, closeSession],
   reactors: [follower],
-  answers: [answer(agentTerminal, terminalOf), answer(attention, sessionAttention, 'terminal'), answer(inUse, openSession)],
+  answers: [
+    answer(agentTerminal, terminalOf),
+    answer(attention, sessionAttention, 'terminal'),
+    answer(taskSteps, openTerminal, 'terminal'),
+    answer(inUse, openSession),
+  ],
   settings: {
     'sessions.default_program': setting(text(40), 'claude', 'Which program session_open starts when it is not told'),
   },

@@ -1,6 +1,7 @@
 import type { EventType } from '../../kernel/event.ts'
 import { definePoint } from '../../kernel/point.ts'
 import type { Reading } from '../../kernel/tool.ts'
+import type { Step } from '../need/index.ts'
 import type { AttentionName } from './schema.ts'
 import type { TaskRow } from './store.ts'
 
@@ -10,11 +11,8 @@ export interface Attended {
   detail: string | null
   /** The calls by which a person gets it further, where these are others than its status suggests. Each is accepted as it stands. */
   steps?: Step[]
-}
-
-export interface Step {
-  tool: string
-  arguments: Record<string, unknown>
+  /** Its agent asks a person something, which stands on a list of its own. */
+  asks?: true
 }
 
 /** What another capability knows of open tasks that it moves; of the others it says nothing. */

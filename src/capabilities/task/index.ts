@@ -2,9 +2,11 @@ import { z } from 'zod'
 import { defineCapability, JSON_TEXT, setting } from '../../kernel/capability.ts'
 import { answer } from '../../kernel/point.ts'
 import type { Tx } from '../../kernel/storage.ts'
+import { needs } from '../need/index.ts'
 import { belongings } from '../project/index.ts'
 import { createIssues } from './issues.ts'
 import { migrations } from './migrations.ts'
+import { tasksToMove } from './needs.ts'
 import { accept, get as getPlan, propose } from './plan.ts'
 import { withinTask } from './rules.ts'
 import {
@@ -34,7 +36,7 @@ export const task = defineCapability({
     plans: { status: getPlan.output.shape.status.options, proposal: JSON_TEXT, task_ids: JSON_TEXT },
   },
   events: [taskCreated, taskUpdated, taskMoved, taskAssigned, taskDeleted, taskNoted, planProposed, planDecided],
-  answers: [answer(belongings, tasksOfProject, 'tasks')],
+  answers: [answer(belongings, tasksOfProject, 'tasks'), answer(needs, tasksToMove)],
   settings: {
     'general.tasks_wait_default_timeout_seconds': setting(Seconds, 900, 'How long task_wait waits when the caller does not say'),
     'general.tasks_wait_max_timeout_seconds': setting(Seconds, 900, 'The longest that task_wait waits, over several calls'),
@@ -61,7 +63,7 @@ export const task = defineCapability({
   ],
 })
 
-export type { AttentionSource, Step } from './attention.ts'
+export type { AttentionSource } from './attention.ts'
 export { attention, chatter } from './attention.ts'
 export { type EpicFacts, epicOf, taskEpic } from './epic.ts'
 export {
@@ -90,10 +92,10 @@ export {
   taskCreated,
   taskDeleted,
   taskMoved,
-  taskNoted,
   taskUpdated,
 } from './schema.ts'
 export { whyNotScript } from './script.ts'
+export { type StepSource, taskSteps } from './steps.ts'
 export { type NoteRow, type TaskRow, taskStore } from './store.ts'
 export { createTask } from './tools.ts'
 export { fullView, summaries } from './view.ts'

@@ -146,6 +146,19 @@ export function taskStore(tx: Tx) {
         .execute()
     },
 
+    countByStatus: async (project: string | undefined): Promise<Record<Status, number>> => {
+      const counts = { BACKLOG: 0, IN_PROGRESS: 0, REVIEW: 0, DONE: 0 }
+      const found = await db
+        .selectFrom('tasks')
+        .select((eb) => ['status', eb.fn.countAll().as('n')])
+        .where('deleted_at', 'is', null)
+        .where((eb) => eb.and(conditions(eb, { project })))
+        .groupBy('status')
+        .execute()
+      for (const { status, n } of found) counts[status] = Number(n)
+      return counts
+    },
+
     /** Those on which the work of this one is reviewed. */
     reviewersOf: (task: string) => db.selectFrom('tasks').selectAll().where('reviews_task_id', '=', task).orderBy('number').execute(),
 

@@ -1,7 +1,9 @@
 import type { z } from 'zod'
 import { iso } from '../../kernel/schema.ts'
+import type { Tx } from '../../kernel/storage.ts'
 import type { Reading } from '../../kernel/tool.ts'
 import { fromJson } from '../../kernel/unreadable.ts'
+import type { Step } from '../need/index.ts'
 import { type Attended, attended } from './attention.ts'
 import { type Blocker, handleOf, isOpen } from './rules.ts'
 import { type Attention, type NoteView, PRIORITIES, type Status, type TaskSummary, type TaskView } from './schema.ts'
@@ -81,12 +83,24 @@ function summary(row: TaskRow, blockers: Blocker[], told: Attended | undefined):
 }
 
 /** An open task for which nothing moves next would be a bug: everything else falls to the human. */
-function attentionOf(row: TaskRow, blocked: boolean, told: Attended | undefined) {
-  const what = (attention: z.output<typeof Attention>, detail: string | null = null) => ({ attention, attention_detail: detail })
+export function attentionOf(row: TaskRow, blocked: boolean, told: Attended | undefined) {
+  const what = (
+    attention: z.output<typeof Attention>,
+    detail: string | null = null,
+  ): { attention: z.output<typeof Attention>; attention_detail: string | null; attention_steps?: Step[] } => ({
+    attention,
+    attention_detail: detail,
+  })
   if (row.status === 'DONE') return what(null)
   if (told) return { ...what(told.attention, told.detail), ...(told.steps ? { attention_steps: told.steps } : {}) }
   if (blocked) return what('dependency')
   return what(row.status === 'IN_PROGRESS' && row.assignee_id ? 'running' : 'human')
+}
+
+/** Those that wait for others. */
+export async function openBlockers(view: Tx, rows: TaskRow[]): Promise<Set<string>> {
+  const blockers = await taskStore(view).blockers(rows.map((row) => row.id))
+  return new Set(blockers.filter(isOpen).map(({ task_id }) => task_id))
 }
 
 function reference(row: { id: string; number: number; status: Status }) {

@@ -43,11 +43,11 @@ export function transcriptStore(tx: Tx) {
     },
 
     /** Oldest first behind the place, or newest first before it. */
-    page: (task: string, run: string | undefined, order: 'oldest' | 'newest', from: Place | undefined, limit: number) => {
+    page: (task: string | undefined, run: string | undefined, order: 'oldest' | 'newest', from: Place | undefined, limit: number) => {
       const direction = order === 'oldest' ? 'asc' : 'desc'
       const beyond = order === 'oldest' ? '>' : '<'
       return entries()
-        .where('task_id', '=', task)
+        .$if(task !== undefined, (rest) => rest.where('task_id', '=', task as string))
         .$if(run !== undefined, (rest) => rest.where('run_id', '=', run as string))
         .$if(from !== undefined, (rest) =>
           rest.where((eb) =>

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Refusal } from '../../kernel/error.ts'
+import { type Refusal, refuse } from '../../kernel/error.ts'
 import { inScope } from '../../kernel/policy.ts'
 import { iso, PageSize, PageToken, text } from '../../kernel/schema.ts'
 import { defineTool, type LookContext } from '../../kernel/tool.ts'
@@ -15,13 +15,15 @@ export const read = defineTool({
   name: 'transcript_read',
   title: 'Read a transcript',
   description: 'What the agents of a task said and did, turn by turn, over all their runs or in one of them.',
-  input: z.strictObject({
-    task_id: TaskId,
-    run_id: RunId.optional(),
-    order: z.enum(['oldest', 'newest']).default('newest').describe('newest: from the end backwards'),
-    limit: PageSize,
-    after: Page,
-  }),
+  input: z
+    .strictObject({
+      task_id: TaskId.optional(),
+      run_id: RunId.optional().describe('Alone: of a run that has no task'),
+      order: z.enum(['oldest', 'newest']).default('newest').describe('newest: from the end backwards'),
+      limit: PageSize,
+      after: Page,
+    })
+    .refine(({ task_id, run_id }) => task_id !== undefined || run_id !== undefined, 'name a task_id, a run_id, or both'),
   output: Entries,
   example: { task_id: 'T-1' },
   impact: 'read',
@@ -55,7 +57,11 @@ export const search = defineTool({
   },
 })
 
-async function checkMayRead(ctx: LookContext, id: string): Promise<Refusal | undefined> {
+async function checkMayRead(ctx: LookContext, id: string | undefined): Promise<Refusal | undefined> {
+  if (id === undefined)
+    return ctx.principal.kind === 'agent'
+      ? refuse('PERMISSION_DENIED', 'Agents read the transcripts of tasks: name the task_id.')
+      : undefined
   const task = await taskStore(ctx.view).find(id)
   if (!task || (await reviewedBy(ctx.view, ctx.principal)) === task.id) return undefined
   return inScope(ctx.principal, 'task', task.id, withinTask(task))

@@ -54,7 +54,7 @@ export {
   worksOf,
   worktreePath,
 } from './plan.ts'
-export { workPullRequest } from './pull-request.ts'
+export { workPullRequests } from './pull-requests.ts'
 export { checkMayReadFiles, inUse, type KeepReason, removal, requireFree } from './rules.ts'
 export { WorkPlan, workFailed, workMade, workRemoved } from './schema.ts'
 export { type WorkRow, workStore } from './store.ts'

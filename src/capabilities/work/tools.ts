@@ -15,7 +15,7 @@ import { takeAway, undoWork } from './effects.ts'
 import { handedIn as handedInAt } from './handed-in.ts'
 import { lineHead } from './line.ts'
 import { placeOf, workPlan } from './plan.ts'
-import { workPullRequest } from './pull-request.ts'
+import { workPullRequests } from './pull-requests.ts'
 import { checkMayReadFiles, reasonToKeep, requireFree } from './rules.ts'
 import { FileChange, PullRequest, RescueView, WorkPlace, WorkView, workFailed, workRestored } from './schema.ts'
 import { type WorkRow, workStore } from './store.ts'
@@ -119,7 +119,7 @@ export const get = defineTool({
     return {
       task: await fullView(ctx, await requireTask(ctx, id)),
       work: row ? placeView(row) : null,
-      pull_request: (await ctx.ask(workPullRequest, id, await ctx.ports.daemon.address())) ?? null,
+      pull_request: (await ctx.ask(workPullRequests, [id], await ctx.ports.daemon.address())).get(id) ?? null,
     }
   },
 })

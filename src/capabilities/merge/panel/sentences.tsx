@@ -2,30 +2,7 @@ import { visible } from '../../../ui/kit/plain.ts'
 import { TaskLink } from '../../../ui/kit/task-link.tsx'
 import type { Sentences } from '../../../ui/panel.ts'
 
-const REBASED: Record<string, string> = {
-  rebased: 'rebased',
-  even: 'had nothing to rebase',
-  conflict: 'could not rebase',
-  failed: 'could not rebase',
-}
-
 export const sentences: Sentences = {
-  'review.decided': ({ data }) => (
-    <>
-      <strong>{data.decision === 'approve' ? 'approved' : 'sent back'}</strong> <TaskLink handle={data.handle} />{' '}
-      <span className="muted">round {String(data.round)}</span>
-    </>
-  ),
-  'review.rebased': ({ data }) => (
-    <>
-      <strong>{REBASED[String(data.result)]}</strong> <TaskLink handle={data.handle} /> onto{' '}
-      <span className="mono">{visible(String(data.onto))}</span>
-      {(data.files as string[]).length > 0 && (
-        <span className="muted">: both sides changed {visible((data.files as string[]).join(', ')).slice(0, 300)}</span>
-      )}
-      {data.reason !== null && <span className="muted">: {visible(String(data.reason)).slice(0, 300)}</span>}
-    </>
-  ),
   'merge.landed': ({ data }) => (
     <>
       <strong>merged</strong> <TaskLink handle={data.handle} /> into <span className="mono">{visible(String(data.into))}</span>

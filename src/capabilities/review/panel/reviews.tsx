@@ -11,7 +11,6 @@ import { Time } from '../../../ui/kit/time.tsx'
 import { Who } from '../../../ui/kit/who.tsx'
 import { useTool } from '../../../ui/live.tsx'
 import type { TaskOnPage } from '../../../ui/panel.ts'
-import { PullRequest } from './pull-request.tsx'
 
 type Round = Output<'review_list'>['reviews'][number]
 
@@ -19,26 +18,23 @@ type Round = Output<'review_list'>['reviews'][number]
 export function Reviews({ task }: { task: TaskOnPage }) {
   const reviews = useTool('review_list', { task_id: task.id }, { follows: ['review', 'merge', 'task'], about: task.id })
   return (
-    <>
-      <PullRequest task={task} rounds={reviews.data?.reviews} />
-      <Card title="Reviews">
-        <Loaded read={reviews}>
-          {({ reviews: rounds }) =>
-            rounds.length ? (
-              <ol className="rounds">
-                {rounds.map((round) => (
-                  <RoundView key={round.id} round={round} />
-                ))}
-              </ol>
-            ) : (
-              <Empty icon={MessageSquareQuote} title="No review yet.">
-                <p>When an agent hands in its work, it says here what it did.</p>
-              </Empty>
-            )
-          }
-        </Loaded>
-      </Card>
-    </>
+    <Card title="Reviews">
+      <Loaded read={reviews}>
+        {({ reviews: rounds }) =>
+          rounds.length ? (
+            <ol className="rounds">
+              {rounds.map((round) => (
+                <RoundView key={round.id} round={round} />
+              ))}
+            </ol>
+          ) : (
+            <Empty icon={MessageSquareQuote} title="No review yet.">
+              <p>When an agent hands in its work, it says here what it did.</p>
+            </Empty>
+          )
+        }
+      </Loaded>
+    </Card>
   )
 }
 
