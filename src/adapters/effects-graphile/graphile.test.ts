@@ -158,7 +158,10 @@ describe('effects on graphile-worker', () => {
     let there: Awaited<ReturnType<typeof beside>> | undefined
     const comes = () => beside(app, new World('there'), slow).then((other) => (there = other))
     let coming: Promise<unknown> | undefined
-    const refusal = new Attempt({ engine, owner, host: 'laptop:/one', times: slow, onStuck: async () => {}, onStuckCommitted: () => {} }, row)
+    const refusal = new Attempt(
+      { engine, owner, host: 'laptop:/one', times: slow, onStuck: async () => {}, onStuckCommitted: () => {} },
+      row,
+    )
     const refused = async () => ({ state: 'elsewhere', error: 'a is on there.', cutOff: false }) as const
     await refusal.run(refused, async () => {
       coming = comes()
