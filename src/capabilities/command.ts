@@ -22,6 +22,8 @@ export interface Command {
   limit: string
   /** Events after any of which it may be unwanted. */
   mayEnd: EventType[]
+  /** Without room for what it prints it has failed: begun again, it may fill the disk again. Otherwise nobody knows what it would have said. */
+  failsUnkept?: true
   /** Whether anybody still asks what this command says there. */
   isWanted(command: string): Promise<boolean>
 }
@@ -47,7 +49,7 @@ export async function runCommand(ctx: EffectContext, command: Command): Promise<
   const begun = await begin(ctx, command)
   if (!begun) return 'stale'
   const { exit, log } = await untilItsEnd(ctx, command, begun)
-  if (LOST.includes(exit.reason)) {
+  if (LOST.includes(exit.reason) && !(command.failsUnkept && exit.reason === 'spool_failed')) {
     // Nobody knows what it would have said. Left where it is, every further attempt would find the same.
     await ctx.ports.runner.forget(command.name)
     throw new Error(exit.detail)

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { Refusal } from '../kernel/error.ts'
 import { call, type Reach, type Row } from '../surfaces/cli/call.ts'
 import type { Look } from '../surfaces/cli/cell.ts'
 import { answering } from '../surfaces/cli/index.ts'
@@ -50,7 +51,8 @@ interface Status extends Row {
   /** The most urgent of each kind. */
   needs_you: Need[]
   kinds: Kind[]
-  tasks: Record<string, number>
+  /** Null: whoever looks is not shown what waits for a person. */
+  tasks: Record<string, number> | null
   agents: Agent[]
 }
 
@@ -71,12 +73,18 @@ export async function statusCommand(args: string[], { reach, terminal }: { reach
   })
 }
 
+/** An agent that looks at the status may not see what is only for people and those who lead. */
+function unlessForbidden(error: unknown): Row {
+  if (error instanceof Refusal && error.body.code === 'PERMISSION_DENIED') return { needs: [], kinds: [], tasks: null, next: null }
+  throw error
+}
+
 /** No tool of its own, so it shows what the others show. */
 async function gather(reach: Reach): Promise<Status> {
   const [health, agents, page] = await Promise.all([
     call(reach, 'system_health', {}),
     call(reach, 'agent_list', { limit: PAGE }),
-    call(reach, 'need_list', { limit: PAGE }),
+    call(reach, 'need_list', { limit: PAGE }).catch(unlessForbidden),
   ])
   const { version, ok, uptime_seconds, database, notices } = health as Row & { database: Row }
   const { engine, size_bytes } = database
@@ -134,6 +142,7 @@ function inFull({ title, detail }: Need): string {
 }
 
 function nothing({ tasks, agents }: Status): string {
+  if (tasks === null) return 'What needs a person is not shown to this token.\n'
   const any = Object.values(tasks).some(Boolean)
   if (any) return 'Nothing needs you.\n'
   const begin = ['signalbox project create "My project"', 'signalbox task create "First task"']
@@ -141,6 +150,7 @@ function nothing({ tasks, agents }: Status): string {
 }
 
 function counts({ tasks }: Status, look: Look): string {
+  if (tasks === null) return ''
   const shown = ['REVIEW', 'IN_PROGRESS', 'BACKLOG', 'DONE'].map((status) => `${tasks[status] ?? 0} ${status}`)
   return `${look.paint('bold', 'Tasks')}   ${shown.join(', ')}\n`
 }

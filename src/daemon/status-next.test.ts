@@ -347,7 +347,7 @@ const CASES: Record<string, Case> = {
   },
 }
 
-test.for(Object.entries(CASES))('[E50] what is suggested for %s is accepted as it stands', async ([, { open, arrange, ...more }]) => {
+test.for(Object.entries(CASES))('[E50] [ND3] what is suggested for %s is accepted as it stands', async ([, { open, arrange, ...more }]) => {
   let scene = await Scene.open(open)
   const expected = await arrange(scene)
   const hints = await scene.hints()

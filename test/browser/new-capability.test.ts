@@ -76,7 +76,7 @@ describe.skipIf(withoutBrowser('[RN5] a capability of a stranger'))('a capabilit
     await send('Fall over', { script: JSON.stringify([{ exit: { code: 3 } }]) })
     await page.getByText('Fall over: failed').waitFor()
     await until(async () => (await daemon.call('need_list')).total === 1, 'the errand needs somebody')
-    await page.getByRole('link', { name: /^Needs you/ }).click()
+    await page.getByRole('link', { name: /^For you/ }).click()
     await page.getByRole('list', { name: 'Errands that failed' }).getByText('Fall over').waitFor()
     expect(existsSync(join(folder, '.git'))).toBe(false)
   })

@@ -4,7 +4,7 @@ import { NeedCount, Needs } from './panel/needs.tsx'
 
 export const panels = definePanels({
   path: '/needs',
-  title: 'Needs you',
+  title: 'For you',
   component: Needs,
   nav: { icon: BellRing, order: 1.1, key: 'n', count: NeedCount },
 })

@@ -139,6 +139,7 @@ async function setUp(ctx: EffectContext, row: SetupRow, repo: RepoRow) {
       inherit,
       limit: LIMIT,
       mayEnd: [repoUpdated, taskMoved, taskDeleted, setupEnded],
+      failsUnkept: true,
       isWanted,
     })
   // One that was begun before this daemon is at work there: nothing is copied over it.

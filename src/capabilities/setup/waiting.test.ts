@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import type { RunnerState, RunSpec } from '../../ports/runner.ts'
 import { openTestApp, type TestApp } from '../../testing/app.ts'
+import { FakeRunner } from '../../testing/fakes/runs.ts'
 import { depend, pack } from '../../testing/packages.ts'
 import { SetupGround } from '../../testing/setup-ground.ts'
 import { deferred, until } from '../../testing/signals.ts'
@@ -167,6 +168,25 @@ describe('a setup that cannot be run', () => {
     await until(async () => (await ground.job(task.id))?.state === 'failed')
     expect((await ground.job(task.id)).reason).toContain('The setup could not be run: no space left')
     expect([runner.tries, ground.agents]).toEqual([6, []])
+  })
+
+  test('[SU3] that left no room for what it prints has failed: begun again, it would fill the disk again', async () => {
+    class Full extends CheckingRunner {
+      tries = 0
+      override async start(run: string, spec: RunSpec) {
+        if (!run.startsWith('setup')) return super.start(run, spec)
+        this.tries++
+        const started = await FakeRunner.prototype.start.call(this, run, spec)
+        this.exit(run, null, { reason: 'spool_failed', detail: 'What it printed could not be kept: ENOSPC' })
+        return started
+      }
+    }
+    const runner = new Full()
+    const ground = await SetupGround.open({ setup: 'true' }, runner)
+    const task = await ground.start()
+    await until(async () => (await ground.job(task.id))?.state === 'failed')
+    expect((await ground.job(task.id)).reason).toContain('could not go on: What it printed could not be kept: ENOSPC')
+    expect(runner.tries).toBe(1)
   })
 
   test('[SU3] five times is run at the sixth', async () => {

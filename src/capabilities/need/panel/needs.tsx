@@ -26,7 +26,7 @@ export function Needs() {
   const [limit, setLimit] = useState(PAGE)
   const needs = useTool('need_list', { limit }, { follows: FOLLOWS, rests: REST_MS })
   return (
-    <Page title="Needs you" subtitle="What does not go on without you, the most urgent first.">
+    <Page title="For you" subtitle="What does not go on without you, the most urgent first.">
       <Loaded read={needs}>
         {({ kinds, needs, total, next }) =>
           total ? (
