@@ -33,7 +33,7 @@ interface Small {
 /** A daemon whose state folder is a file system of a few megabytes of its own. */
 async function onSmallDisk(): Promise<Small> {
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-e2e-'))
-  const script = `mount -t tmpfs -o size=3m,mode=0700 tmpfs '${folder}' && exec "$@"`
+  const script = `mount -t tmpfs -o size=4m,mode=0700 tmpfs '${folder}' && exec "$@"`
   const daemon = new TestDaemon({ home: folder, wrapper: ['unshare', '-rm', 'sh', '-c', script, 'sh'] })
   cleanup.push(() => daemon.remove())
   await daemon.start()
