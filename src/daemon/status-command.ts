@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import type { Step } from '../capabilities/need/index.ts'
 import { Refusal } from '../kernel/error.ts'
 import { call, type Reach, type Row } from '../surfaces/cli/call.ts'
 import type { Look } from '../surfaces/cli/cell.ts'
@@ -12,7 +13,7 @@ import type { Terminal } from '../surfaces/cli/terminal.ts'
 import { plain } from '../surfaces/cli/text.ts'
 import { watch } from '../surfaces/cli/watch.ts'
 import { bytes, span } from '../surfaces/cli/when.ts'
-import { nextSteps, type Step } from './status-next.ts'
+import { nextSteps } from './status-next.ts'
 
 const HELP = `signalbox status: what needs you now, what goes on, and how the daemon is.
 
@@ -73,7 +74,7 @@ export async function statusCommand(args: string[], { reach, terminal }: { reach
   })
 }
 
-/** An agent that looks at the status may not see what is only for people and those who lead. */
+/** Workers and reviewers may look at the status, but not at what waits for people. */
 function unlessForbidden(error: unknown): Row {
   if (error instanceof Refusal && error.body.code === 'PERMISSION_DENIED') return { needs: [], kinds: [], tasks: null, next: null }
   throw error
@@ -142,7 +143,7 @@ function inFull({ title, detail }: Need): string {
 }
 
 function nothing({ tasks, agents }: Status): string {
-  if (tasks === null) return 'What needs a person is not shown to this token.\n'
+  if (tasks === null) return 'This token may not list what needs a person.\n'
   const any = Object.values(tasks).some(Boolean)
   if (any) return 'Nothing needs you.\n'
   const begin = ['signalbox project create "My project"', 'signalbox task create "First task"']

@@ -1,12 +1,8 @@
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import type { Step } from '../capabilities/need/index.ts'
 import { commandOf, named } from '../surfaces/cli/names.ts'
 import { asTyped } from '../surfaces/cli/shell.ts'
-
-export interface Step {
-  tool: string
-  arguments: Record<string, unknown>
-}
 
 interface Need {
   id: string

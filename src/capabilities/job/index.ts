@@ -39,7 +39,7 @@ export const job = defineCapability({
     answer(runBegins, async (ctx, { owner }) => (owner.kind === JOB ? begin(ctx, owner.id) : undefined)),
     answer(runPlace, ofOwner(JOB, placeOfRun)),
     answer(runMessages, ofOwner(JOB, messagesOf)),
-    answer(messageArrived, heard),
+    answer(messageArrived, ofOwner(JOB, heard)),
     answer(runPauses, ofOwner(JOB, tellPaused)),
     answer(runEnds, ofOwner(JOB, toSettle)),
     answer(quotaWaits, ({ view }, now) => jobStore(view).waitingForQuota(now)),

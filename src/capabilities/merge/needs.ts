@@ -3,7 +3,7 @@ import { isAfter, type Need, type Needed, type NeedKind, type Question, type Ste
 import { projectStore } from '../project/index.ts'
 import { mergeStore } from './store.ts'
 
-const HELD: NeedKind = { kind: 'line', title: 'Merge lines that stand still', urgency: 'soon' }
+const HELD: NeedKind = { kind: 'line', title: 'Merge lines on hold', urgency: 'soon' }
 const BEHIND: NeedKind = { kind: 'branch', title: 'Branches behind their line', urgency: 'later' }
 
 /** Work that is approved and does not land, and branches that have not got what did. */

@@ -1,12 +1,10 @@
+import type { z } from 'zod'
 import { definePoint } from '../../kernel/point.ts'
 import type { LookContext } from '../../kernel/tool.ts'
-import type { UrgencyName } from './schema.ts'
+import type { StepView, UrgencyName } from './schema.ts'
 
 /** A call that a person can make as it stands, but for `…`. */
-export interface Step {
-  tool: string
-  arguments: Record<string, unknown>
-}
+export type Step = z.output<typeof StepView>
 
 export interface NeedKind {
   kind: string

@@ -14,12 +14,12 @@ export const NeedView = z.strictObject({
   id: z.string(),
   handle: z.string().nullable(),
   title: z.string(),
-  detail: z.string().nullable().describe('Why it does not go on by itself'),
-  by: z.string().nullable().describe('Who asks, or has it'),
+  detail: z.string().nullable().describe('Why it is stuck'),
+  by: z.string().nullable().describe('Who asks, or who it is assigned to'),
   task_id: z.string().nullable(),
   project_id: z.string().nullable(),
-  began_at: Timestamp.describe('Since when it waits'),
-  steps: z.array(StepView).describe('The calls that get it further; `…` stands for your own words'),
+  began_at: Timestamp.describe('When it began to wait'),
+  steps: z.array(StepView).describe('Calls that resolve it; replace `…` with your own words'),
 })
 
 export const KindView = z.strictObject({ kind: z.string(), title: z.string(), urgency: Urgency, count: z.int() })

@@ -10,18 +10,18 @@ const PAGE = /^([0-2])\.([0-9]{1,15})\.(.{1,300})$/
 export const list = defineTool({
   name: 'need_list',
   title: 'List what needs a person',
-  description: 'Everything that waits for a person, the most urgent first and then the oldest, with the calls that get it further.',
+  description: 'Everything that waits for a person, most urgent first, then oldest, with the calls that resolve it.',
   input: z.strictObject({
     project_id: ProjectId.optional(),
     kinds: z.array(z.string().max(40)).min(1).max(40).optional().describe('Only these'),
     limit: PageSize,
-    after: z.string().max(400).regex(PAGE, 'not a page of need_list').optional(),
+    after: z.string().max(400).regex(PAGE, 'not a page of need_list').describe('`next` of the page before').optional(),
   }),
   output: z.strictObject({
     needs: z.array(NeedView),
-    kinds: z.array(KindView).describe('How many there are, of each kind that there is, on all pages'),
+    kinds: z.array(KindView).describe('Counts by kind, over all pages'),
     total: z.int(),
-    tasks: z.record(z.string(), z.int()).describe('How many tasks there are, by status'),
+    tasks: z.record(z.string(), z.int()).describe('Number of tasks by status'),
     next: z.string().nullable(),
     cursor: z.string(),
   }),

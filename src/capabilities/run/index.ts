@@ -56,9 +56,9 @@ export const run = defineCapability({
   ],
 })
 
-export { admit, admitNow, beginRun, inLine, type NewRun, runBegins, type Waiting } from './admission.ts'
+export { admit, admitNow, beginRun, inLine, runBegins, type Waiting } from './admission.ts'
 export { approvalsFor, cannotAsk } from './approvals.ts'
-export { type Allowance, allowance, allowanceOf, leftOf, unmetered } from './budget.ts'
+export { allowance, allowanceOf, leftOf, unmetered } from './budget.ts'
 export { launching, requireHere, requireRun } from './effects.ts'
 export {
   type Message,

@@ -43,7 +43,7 @@ export const Amount = z.strictObject({ minutes: z.number(), turns: z.int(), toke
 
 export const RunView = z.strictObject({
   id: RunId,
-  owner_kind: z.string().describe('For what it runs: a job …'),
+  owner_kind: z.string().describe('What the run is for, such as a job'),
   owner_id: z.string(),
   job_id: z.string().nullable(),
   task_id: z.string().nullable(),

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { defineEvent } from '../../kernel/event.ts'
 import { Timestamp, text } from '../../kernel/schema.ts'
 import { EpicId, TaskId } from '../ids.ts'
+import { StepView } from '../need/index.ts'
 
 export const STATUSES = ['BACKLOG', 'IN_PROGRESS', 'REVIEW', 'DONE'] as const
 export type Status = (typeof STATUSES)[number]
@@ -38,10 +39,7 @@ export const TaskSummary = z.strictObject({
   blocked_by: z.array(z.string()).describe('Handles of the open tasks that it waits for'),
   attention: Attention,
   attention_detail: z.string().nullable().describe('Until when, how much of what, why'),
-  attention_steps: z
-    .array(z.strictObject({ tool: z.string(), arguments: z.record(z.string(), z.unknown()) }))
-    .optional()
-    .describe('Calls that get it further, where these are others than its status suggests'),
+  attention_steps: z.array(StepView).optional().describe('Calls that get it further, where these are others than its status suggests'),
   version: z.int(),
   created_at: Timestamp,
   updated_at: Timestamp,

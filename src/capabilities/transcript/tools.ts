@@ -18,7 +18,7 @@ export const read = defineTool({
   input: z
     .strictObject({
       task_id: TaskId.optional(),
-      run_id: RunId.optional().describe('Alone: of a run that has no task'),
+      run_id: RunId.optional().describe('On its own: for a run without a task'),
       order: z.enum(['oldest', 'newest']).default('newest').describe('newest: from the end backwards'),
       limit: PageSize,
       after: Page,

@@ -26,7 +26,7 @@ export function Needs() {
   const [limit, setLimit] = useState(PAGE)
   const needs = useTool('need_list', { limit }, { follows: FOLLOWS, rests: REST_MS })
   return (
-    <Page title="For you" subtitle="What does not go on without you, the most urgent first.">
+    <Page title="For you" subtitle="Waiting for you, most urgent first.">
       <Loaded read={needs}>
         {({ kinds, needs, total, next }) =>
           total ? (
@@ -35,11 +35,11 @@ export function Needs() {
                 <OfKind key={kind.kind} kind={kind} needs={needs.filter((need) => need.kind === kind.kind)} />
               ))}
               {next !== null && limit < MOST && <Button onClick={() => setLimit(Math.min(limit * 2, MOST))}>Show more</Button>}
-              {next !== null && limit >= MOST && <p className="muted">See to these; more follow.</p>}
+              {next !== null && limit >= MOST && <p className="muted">Handle these first; more follow.</p>}
             </>
           ) : (
             <Empty icon={Coffee} title="Nothing needs you.">
-              <p>Questions of agents, work to review, letters and what stands still show here.</p>
+              <p>Questions from agents, work to review, letters and held merge lines appear here.</p>
             </Empty>
           )
         }
